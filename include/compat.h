@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * compat.h: differences between the kernels that vhca is built for, 6.1 and
+ * 6.12, and only here. The code is written for the newer; what the older lacks
+ * is given here under the newer's name.
+ */
+#ifndef VHCA_COMPAT_H
+#define VHCA_COMPAT_H
+
+#include <linux/version.h>
+#include <linux/device/class.h>
+#include <linux/mm.h>
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#undef class_create
+#define class_create(name) ({			\
+	static struct lock_class_key __key;	\
+						\
+	__class_create(THIS_MODULE, name, &__key); \
+})
+#endif
+
+#endif
