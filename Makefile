@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# make            both modules for KDIR's kernel, the library, the selftests
+# make lint       sparse and checkpatch
+# make check      every selftest, on both Debian kernels, in a VM
+# make demo       ibv_rc_pingpong in a VM, and what it took
+# make load       insmod both modules into the running kernel; unload undoes it
+# make install    modules, library, vhcarun, headers, pkg-config; uninstall undoes it
+#
+# Modules are built in build/<kernel release>/, where the sources are links, so
+# that builds for several kernels stay out of each other's way.
+
+machine := selftests/machine.sh
+
+KDIR ?= $(shell bash $(machine) default_kdir)
+REL = $(or $(shell cat $(KDIR)/include/config/kernel.release 2>/dev/null),\
+	$(error no built kernel headers in KDIR=$(KDIR)))
+B = build/$(REL)
+W ?= 1
+
+DESTDIR ?=
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+BINDIR ?= $(PREFIX)/bin
+INCLUDEDIR ?= $(PREFIX)/include
+MODDIR = /lib/modules/$(REL)/updates/vhca
+VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+
+rooms := driver device include uapi
+sources = $(wildcard Kbuild $(foreach d,$(rooms),$(d)/*.c $(d)/*.h $(d)/Kbuild))
+# Use all processors for the modules unless the caller said how many.
+jobs = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+all: modules lib selftests
+
+deps:
+	@bash $(machine) need gcc libc6-dev libibverbs-dev
+
+# The links are made anew each time, those of removed files go, and so every
+# rebuild that a change of the tree needs is left to Kbuild.
+modules:
+	@mkdir -p $(addprefix $(B)/,$(rooms))
+	@flock $(B)/.lock sh -c 'find $(B) -xtype l -delete; \
+		for f in $(sources); do ln -sfr $$f $(B)/$$f; done; \
+		exec "$$@"' - $(MAKE) $(jobs) -C $(KDIR) M=$(CURDIR)/$(B) W=$(W) modules
+
+lib: deps
+	$(MAKE) -C lib
+
+selftests: deps
+	$(MAKE) -C selftests
+
+lint:
+	@bash selftests/lint.sh
+
+check: lib selftests
+	@bash selftests/check.sh
+
+demo: lib
+	@bash selftests/vm --kernel 6.12 -- bash selftests/demo.sh
+
+load:
+	insmod $(B)/device/vhca_device.ko
+	insmod $(B)/driver/vhca.ko
+
+unload:
+	rmmod vhca
+	rmmod vhca_device
+
+clean:
+	rm -rf build
+	$(MAKE) -C lib clean
+	$(MAKE) -C selftests clean
+
+.PHONY: all deps modules lib selftests lint check demo load unload clean
