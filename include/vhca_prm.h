@@ -9,6 +9,7 @@
 #ifndef VHCA_PRM_H
 #define VHCA_PRM_H
 
+#include <linux/bits.h>
 #include <linux/build_bug.h>
 #include <linux/types.h>
 
@@ -68,9 +69,9 @@
 #define VHCA_MAGIC		0x56484341	/* "VHCA" */
 #define VHCA_PRM_VERSION	1
 
-#define VHCA_STATUS_READY	(1 << 0)	/* follows VHCA_CONTROL_ENABLE */
-#define VHCA_STATUS_FATAL	(1 << 1)	/* only a reset helps */
-#define VHCA_CONTROL_ENABLE	(1 << 0)	/* 0 resets: every object is forgotten */
+#define VHCA_STATUS_READY	BIT(0)	/* follows VHCA_CONTROL_ENABLE */
+#define VHCA_STATUS_FATAL	BIT(1)	/* only a reset helps */
+#define VHCA_CONTROL_ENABLE	BIT(0)	/* 0 resets: every object is forgotten */
 
 /*
  * EQ doorbell: the consumer index (EQEs consumed, modulo 2^24) and the arm bit.
@@ -79,7 +80,7 @@
  * again.
  */
 #define VHCA_EQ_DB_CI_MASK	0xffffff
-#define VHCA_EQ_DB_ARM		(1u << 31)
+#define VHCA_EQ_DB_ARM		BIT(31)
 
 /*
  * Admin queue
@@ -182,10 +183,10 @@ VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, length, 16);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, pages, 24);
 
 /* Local read is always granted. */
-#define VHCA_MKEY_LOCAL_WRITE	(1 << 0)
-#define VHCA_MKEY_REMOTE_WRITE	(1 << 1)
-#define VHCA_MKEY_REMOTE_READ	(1 << 2)
-#define VHCA_MKEY_REMOTE_ATOMIC	(1 << 3)
+#define VHCA_MKEY_LOCAL_WRITE	BIT(0)
+#define VHCA_MKEY_REMOTE_WRITE	BIT(1)
+#define VHCA_MKEY_REMOTE_READ	BIT(2)
+#define VHCA_MKEY_REMOTE_ATOMIC	BIT(3)
 #define VHCA_MKEY_ACCESS	0xf
 
 /** struct vhca_cmd_create_cq - CREATE_CQ; the ring must be zeroed */
@@ -256,8 +257,8 @@ enum vhca_prm_qp_state {
  * @state: state to go to with VHCA_QPM_STATE, else zero. Query: the state.
  * @cur_state: with VHCA_QPM_CUR_STATE the state that it must be in.
  * @sq_draining: query: SQD, and a WQE is still being executed.
- * @dlid: LID of the peer's port; used when @is_global is zero.
- * @dgid: GID of the peer's port; used when @is_global is not zero.
+ * @dlid: LID of the peer's port.
+ * @dgid: GID of the peer's port; leads there when @is_global is 1 and @dlid is 0.
  */
 struct vhca_prm_qp {
 	__be32	mask;
@@ -325,24 +326,24 @@ VHCA_ASSERT_AT(struct vhca_prm_qp, rnr_retry, 66);
 VHCA_ASSERT_AT(struct vhca_prm_qp, rsvd, 67);
 
 /* Fields of struct vhca_prm_qp; numbered as in the verbs. */
-#define VHCA_QPM_STATE			(1 << 0)
-#define VHCA_QPM_CUR_STATE		(1 << 1)
-#define VHCA_QPM_SQD_NOTIFY		(1 << 2)
-#define VHCA_QPM_ACCESS			(1 << 3)
-#define VHCA_QPM_PKEY_INDEX		(1 << 4)
-#define VHCA_QPM_PORT			(1 << 5)
-#define VHCA_QPM_QKEY			(1 << 6)
-#define VHCA_QPM_AV			(1 << 7)
-#define VHCA_QPM_PATH_MTU		(1 << 8)
-#define VHCA_QPM_TIMEOUT		(1 << 9)
-#define VHCA_QPM_RETRY_CNT		(1 << 10)
-#define VHCA_QPM_RNR_RETRY		(1 << 11)
-#define VHCA_QPM_RQ_PSN			(1 << 12)
-#define VHCA_QPM_MAX_RD_ATOMIC		(1 << 13)
-#define VHCA_QPM_MIN_RNR_TIMER		(1 << 15)
-#define VHCA_QPM_SQ_PSN			(1 << 16)
-#define VHCA_QPM_MAX_DEST_RD_ATOMIC	(1 << 17)
-#define VHCA_QPM_DEST_QPN		(1 << 20)
+#define VHCA_QPM_STATE			BIT(0)
+#define VHCA_QPM_CUR_STATE		BIT(1)
+#define VHCA_QPM_SQD_NOTIFY		BIT(2)
+#define VHCA_QPM_ACCESS			BIT(3)
+#define VHCA_QPM_PKEY_INDEX		BIT(4)
+#define VHCA_QPM_PORT			BIT(5)
+#define VHCA_QPM_QKEY			BIT(6)
+#define VHCA_QPM_AV			BIT(7)
+#define VHCA_QPM_PATH_MTU		BIT(8)
+#define VHCA_QPM_TIMEOUT		BIT(9)
+#define VHCA_QPM_RETRY_CNT		BIT(10)
+#define VHCA_QPM_RNR_RETRY		BIT(11)
+#define VHCA_QPM_RQ_PSN			BIT(12)
+#define VHCA_QPM_MAX_RD_ATOMIC		BIT(13)
+#define VHCA_QPM_MIN_RNR_TIMER		BIT(15)
+#define VHCA_QPM_SQ_PSN			BIT(16)
+#define VHCA_QPM_MAX_DEST_RD_ATOMIC	BIT(17)
+#define VHCA_QPM_DEST_QPN		BIT(20)
 
 /** struct vhca_cmd_modify_qp - MODIFY_QP */
 struct vhca_cmd_modify_qp {

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * qp.c: queue pairs: their making, their states, their end.
+ */
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "vdev.h"
+
+static void qp_ring(struct vdev_db *db)
+{
+	vdev_qp_run(container_of(db, struct vdev_qp, db));
+}
+
+static enum hrtimer_restart qp_timer(struct hrtimer *timer)
+{
+	struct vdev_qp *qp = container_of(timer, struct vdev_qp, send.timer);
+
+	clear_bit(VDEV_QP_WAITING, &qp->flags);
+	vdev_engine_queue_qp(qp);
+	return HRTIMER_NORESTART;
+}
+
+static u8 qp_init(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
+{
+	u64 dbr = be64_to_cpu(in->dbr);
+	size_t size;
+
+	if (be32_to_cpu(in->type) != VHCA_PRM_QPT_RC ||
+	    in->sq_shift > VHCA_SQ_MAX_SHIFT || in->rq_shift > VHCA_RQ_MAX_SHIFT ||
+	    in->rq_sge_shift > VHCA_RQ_MAX_SGE_SHIFT ||
+	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)) ||
+	    !IS_ALIGNED(dbr, VHCA_UAR_SLOT_SIZE))
+		return VHCA_CMD_BAD_PARAM;
+	qp->sq_shift = in->sq_shift;
+	qp->rq_shift = in->rq_shift;
+	qp->rq_sge_shift = in->rq_sge_shift;
+	qp->pd = be32_to_cpu(in->pd);
+	qp->send_cq = xa_load(&qp->dev->cqs, be32_to_cpu(in->send_cqn));
+	qp->recv_cq = xa_load(&qp->dev->cqs, be32_to_cpu(in->recv_cqn));
+	if (!qp->send_cq || !qp->recv_cq)
+		return VHCA_CMD_BAD_OBJECT;
+	qp->dbr = vdev_dma(dbr, sizeof(*qp->dbr));
+	if (!qp->dbr)
+		return VHCA_CMD_BAD_PARAM;
+	size = ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
+	       ((size_t)VHCA_WQE_SEG_SIZE << qp->rq_shift << qp->rq_sge_shift);
+	return vdev_buf_map(&qp->buf, be64_to_cpu(in->pages), size);
+}
+
+static struct vdev_qp *qp_alloc(struct vdev *dev)
+{
+	struct vdev_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL);
+
+	if (!qp)
+		return NULL;
+	qp->dev = dev;
+	mutex_init(&qp->send.lock);
+	mutex_init(&qp->recv.lock);
+	INIT_LIST_HEAD(&qp->work);
+	qp->db.ring = qp_ring;
+	hrtimer_init(&qp->send.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	qp->send.timer.function = qp_timer;
+	return qp;
+}
+
+u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd,
+		  struct vhca_cmd_done *done)
+{
+	const struct vhca_cmd_create_qp *in = &cmd->create_qp;
+	struct vdev_qp *qp = qp_alloc(dev);
+	u8 status;
+	int err;
+
+	if (!qp)
+		return VHCA_CMD_NO_MEMORY;
+	status = qp_init(qp, in);
+	if (status)
+		goto err_free;
+	status = vdev_pd_get(dev, qp->pd);
+	if (status)
+		goto err_buf;
+	err = xa_alloc_cyclic(&dev->qps, &qp->qpn, NULL,
+			      XA_LIMIT(2, VDEV_MAX_QP + 1), &dev->next_qpn,
+			      GFP_KERNEL);
+	if (err < 0) {
+		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
+		goto err_pd;
+	}
+	status = vdev_uar_bind(dev, be32_to_cpu(in->uar), be32_to_cpu(in->slot),
+			       &qp->db);
+	if (status)
+		goto err_erase;
+	qp->send_cq->users++;
+	qp->recv_cq->users++;
+	xa_store(&dev->qps, qp->qpn, qp, GFP_KERNEL);	/* replaces: no allocation */
+	done->number = cpu_to_be32(qp->qpn);
+	return VHCA_CMD_OK;
+
+err_erase:
+	xa_erase(&dev->qps, qp->qpn);
+err_pd:
+	vdev_pd_put(dev, qp->pd);
+err_buf:
+	vdev_buf_unmap(&qp->buf);
+err_free:
+	kfree(qp);
+	return status;
+}
+
+/* Both halves, for who changes the QP as a whole. */
+static void qp_lock(struct vdev_qp *qp)
+{
+	mutex_lock(&qp->send.lock);
+	mutex_lock(&qp->recv.lock);
+}
+
+static void qp_unlock(struct vdev_qp *qp)
+{
+	mutex_unlock(&qp->recv.lock);
+	vdev_qp_unlock_send(qp);
+}
+
+static void qp_reset(struct vdev_qp *qp)
+{
+	WRITE_ONCE(qp->state, VHCA_QP_RESET);
+	hrtimer_cancel(&qp->send.timer);
+	clear_bit(VDEV_QP_WAITING, &qp->flags);
+	clear_bit(VDEV_QP_DRAINING, &qp->flags);
+	clear_bit(VDEV_QP_ESTABLISHED, &qp->flags);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->send.busy = false;
+	qp->send.ci = 0;
+	qp->send.rnr_tries = 0;
+	qp->send.tries = 0;
+	qp->recv.busy = false;
+	qp->recv.ci = 0;
+	WRITE_ONCE(qp->dbr->rq_watch, 0);
+}
+
+static void qp_free(struct vdev *dev, struct vdev_qp *qp)
+{
+	qp_lock(qp);
+	qp_reset(qp);
+	qp_unlock(qp);
+	xa_erase(&dev->qps, qp->qpn);
+	vdev_uar_unbind(&qp->db);
+	vdev_engine_drop_qp(qp);
+	synchronize_srcu_expedited(&vdev_srcu);
+	qp->send_cq->users--;
+	qp->recv_cq->users--;
+	vdev_pd_put(dev, qp->pd);
+	vdev_buf_unmap(&qp->buf);
+	kfree(qp);
+}
+
+u8 vdev_destroy_qp(struct vdev *dev, const struct vhca_cmd *cmd,
+		   struct vhca_cmd_done *done)
+{
+	struct vdev_qp *qp = vdev_qp_find(dev, be32_to_cpu(cmd->object.number));
+
+	if (!qp)
+		return VHCA_CMD_BAD_OBJECT;
+	if (cmd->object.index)
+		return VHCA_CMD_BAD_PARAM;
+	qp_free(dev, qp);
+	return VHCA_CMD_OK;
+}
+
+void vdev_forget_qps(struct vdev *dev)
+{
+	struct vdev_qp *qp;
+	unsigned long i;
+
+	xa_for_each(&dev->qps, i, qp)
+		qp_free(dev, qp);
+}
+
+/* To which states a QP may go from each; its own is a change of attributes. */
+static const u8 qp_next[VHCA_QP_STATES] = {
+	[VHCA_QP_RESET]	= BIT(VHCA_QP_INIT),
+	[VHCA_QP_INIT]	= BIT(VHCA_QP_INIT) | BIT(VHCA_QP_RTR),
+	[VHCA_QP_RTR]	= BIT(VHCA_QP_RTS),
+	[VHCA_QP_RTS]	= BIT(VHCA_QP_RTS) | BIT(VHCA_QP_SQD),
+	[VHCA_QP_SQD]	= BIT(VHCA_QP_SQD) | BIT(VHCA_QP_RTS),
+};
+
+static u8 qp_check_state(const struct vdev_qp *qp, const struct vhca_prm_qp *in,
+			 u32 mask)
+{
+	if (mask & VHCA_QPM_CUR_STATE && in->cur_state != qp->state)
+		return VHCA_CMD_BAD_STATE;
+	if (!(mask & VHCA_QPM_STATE))
+		return in->state ? VHCA_CMD_BAD_PARAM : VHCA_CMD_OK;
+	if (in->state == VHCA_QP_RESET || in->state == VHCA_QP_ERR)
+		return VHCA_CMD_OK;
+	if (in->state >= VHCA_QP_STATES || !(qp_next[qp->state] & BIT(in->state)))
+		return VHCA_CMD_BAD_STATE;
+	return VHCA_CMD_OK;
+}
+
+#define QPM_KNOWN (VHCA_QPM_STATE | VHCA_QPM_CUR_STATE | VHCA_QPM_SQD_NOTIFY | \
+		   VHCA_QPM_ACCESS | VHCA_QPM_PKEY_INDEX | VHCA_QPM_PORT | \
+		   VHCA_QPM_AV | VHCA_QPM_PATH_MTU | VHCA_QPM_TIMEOUT | \
+		   VHCA_QPM_RETRY_CNT | VHCA_QPM_RNR_RETRY | VHCA_QPM_RQ_PSN | \
+		   VHCA_QPM_MAX_RD_ATOMIC | VHCA_QPM_MIN_RNR_TIMER | \
+		   VHCA_QPM_SQ_PSN | VHCA_QPM_MAX_DEST_RD_ATOMIC | \
+		   VHCA_QPM_DEST_QPN)
+
+/* Is every field that @mask names in its range? */
+static bool qp_values_ok(const struct vhca_prm_qp *in, u32 mask)
+{
+	const u32 max24 = VHCA_QPN_MASK;
+
+	if (mask & VHCA_QPM_ACCESS && be32_to_cpu(in->access) & ~VHCA_MKEY_ACCESS)
+		return false;
+	if (mask & VHCA_QPM_PKEY_INDEX && in->pkey_index)
+		return false;
+	if (mask & VHCA_QPM_PORT && (!in->port || in->port > VDEV_NUM_PORTS))
+		return false;
+	if (mask & VHCA_QPM_AV && (in->sl > 15 || in->sgid_index || in->is_global > 1))
+		return false;
+	if (mask & VHCA_QPM_PATH_MTU && (!in->path_mtu || in->path_mtu > 5))
+		return false;
+	if (mask & VHCA_QPM_TIMEOUT && in->timeout > 31)
+		return false;
+	if (mask & VHCA_QPM_RETRY_CNT && in->retry_cnt > 7)
+		return false;
+	if (mask & VHCA_QPM_RNR_RETRY && in->rnr_retry > 7)
+		return false;
+	if (mask & VHCA_QPM_MIN_RNR_TIMER && in->min_rnr_timer > 31)
+		return false;
+	if (mask & VHCA_QPM_MAX_RD_ATOMIC && in->max_rd_atomic > VDEV_MAX_RD_ATOM)
+		return false;
+	if (mask & VHCA_QPM_MAX_DEST_RD_ATOMIC &&
+	    in->max_dest_rd_atomic > VDEV_MAX_RD_ATOM)
+		return false;
+	if (mask & VHCA_QPM_RQ_PSN && be32_to_cpu(in->rq_psn) > max24)
+		return false;
+	if (mask & VHCA_QPM_SQ_PSN && be32_to_cpu(in->sq_psn) > max24)
+		return false;
+	return !(mask & VHCA_QPM_DEST_QPN) || be32_to_cpu(in->dest_qpn) <= max24;
+}
+
+/* The LID that an address vector leads to; 0 when it leads nowhere. */
+static u16 av_lid(const struct vhca_prm_qp *in)
+{
+	u16 lid = be16_to_cpu(in->dlid);
+	__be64 guid;
+
+	if (lid || !in->is_global)
+		return lid;
+	memcpy(&guid, in->dgid + 8, sizeof(guid));
+	for (lid = VDEV_MAX_FUNCTIONS; lid; lid--) {
+		struct vdev *dev = vdev_by_lid(lid);
+
+		if (dev && vdev_guid(dev) == be64_to_cpu(guid))
+			break;
+	}
+	return lid;
+}
+
+static void qp_set_av(struct vdev_qp *qp, const struct vhca_prm_qp *in)
+{
+	struct vhca_prm_qp *attr = &qp->attr;
+
+	qp->peer_lid = av_lid(in);
+	attr->dlid = in->dlid;
+	memcpy(attr->dgid, in->dgid, sizeof(attr->dgid));
+	attr->flow_label = in->flow_label;
+	attr->is_global = in->is_global;
+	attr->sgid_index = in->sgid_index;
+	attr->hop_limit = in->hop_limit;
+	attr->traffic_class = in->traffic_class;
+	attr->sl = in->sl;
+	attr->src_path_bits = in->src_path_bits;
+	attr->static_rate = in->static_rate;
+}
+
+static void qp_set_attr(struct vdev_qp *qp, const struct vhca_prm_qp *in, u32 mask)
+{
+	struct vhca_prm_qp *attr = &qp->attr;
+
+	if (mask & VHCA_QPM_SQD_NOTIFY)
+		attr->sqd_notify = in->sqd_notify;
+	if (mask & VHCA_QPM_ACCESS)
+		attr->access = in->access;
+	if (mask & VHCA_QPM_PORT)
+		attr->port = in->port;
+	if (mask & VHCA_QPM_AV)
+		qp_set_av(qp, in);
+	if (mask & VHCA_QPM_PATH_MTU)
+		attr->path_mtu = in->path_mtu;
+	if (mask & VHCA_QPM_TIMEOUT)
+		attr->timeout = in->timeout;
+	if (mask & VHCA_QPM_RETRY_CNT)
+		attr->retry_cnt = in->retry_cnt;
+	if (mask & VHCA_QPM_RNR_RETRY)
+		attr->rnr_retry = in->rnr_retry;
+	if (mask & VHCA_QPM_MIN_RNR_TIMER)
+		attr->min_rnr_timer = in->min_rnr_timer;
+	if (mask & VHCA_QPM_MAX_RD_ATOMIC)
+		attr->max_rd_atomic = in->max_rd_atomic;
+	if (mask & VHCA_QPM_MAX_DEST_RD_ATOMIC)
+		attr->max_dest_rd_atomic = in->max_dest_rd_atomic;
+	if (mask & VHCA_QPM_DEST_QPN)
+		attr->dest_qpn = in->dest_qpn;
+	if (mask & VHCA_QPM_RQ_PSN)
+		qp->recv.psn = be32_to_cpu(in->rq_psn);
+	if (mask & VHCA_QPM_SQ_PSN)
+		qp->send.psn = be32_to_cpu(in->sq_psn);
+}
+
+static void qp_set_state(struct vdev_qp *qp, u8 state)
+{
+	if (state == VHCA_QP_RESET) {
+		qp_reset(qp);
+		return;
+	}
+	if (state == VHCA_QP_ERR) {
+		vdev_qp_fail(qp, 0);
+		return;
+	}
+	if (state == VHCA_QP_SQD && qp->state == VHCA_QP_RTS)
+		set_bit(VDEV_QP_DRAINING, &qp->flags);
+	WRITE_ONCE(qp->state, state);
+}
+
+u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd,
+		  struct vhca_cmd_done *done)
+{
+	const struct vhca_prm_qp *in = &cmd->modify_qp.qp;
+	u32 mask = be32_to_cpu(in->mask);
+	struct vdev_qp *qp = vdev_qp_find(dev, be32_to_cpu(cmd->modify_qp.qpn));
+	u8 status = VHCA_CMD_BAD_PARAM;
+	int idx;
+
+	if (!qp)
+		return VHCA_CMD_BAD_OBJECT;
+	if (cmd->modify_qp.rsvd || in->rsvd || in->sq_draining ||
+	    mask & ~QPM_KNOWN || !qp_values_ok(in, mask))
+		return status;
+
+	idx = srcu_read_lock(&vdev_srcu);
+	qp_lock(qp);
+	status = qp_check_state(qp, in, mask);
+	if (!status && mask & VHCA_QPM_STATE && in->state == VHCA_QP_RTR &&
+	    !(mask & VHCA_QPM_PATH_MTU && mask & VHCA_QPM_AV &&
+	      mask & VHCA_QPM_DEST_QPN && mask & VHCA_QPM_RQ_PSN))
+		status = VHCA_CMD_BAD_PARAM;
+	if (!status) {
+		qp_set_attr(qp, in, mask);
+		if (mask & VHCA_QPM_STATE)
+			qp_set_state(qp, in->state);
+	}
+	qp_unlock(qp);
+	if (!status)
+		vdev_qp_run(qp);
+	srcu_read_unlock(&vdev_srcu, idx);
+	return status;
+}
+
+u8 vdev_query_qp(struct vdev *dev, const struct vhca_cmd *cmd,
+		 struct vhca_cmd_done *done)
+{
+	struct vdev_qp *qp = vdev_qp_find(dev, be32_to_cpu(cmd->object.number));
+	struct vhca_prm_qp *out = &done->qp;
+
+	if (!qp)
+		return VHCA_CMD_BAD_OBJECT;
+	if (cmd->object.index)
+		return VHCA_CMD_BAD_PARAM;
+	qp_lock(qp);
+	*out = qp->attr;
+	out->mask = cpu_to_be32(QPM_KNOWN);
+	out->state = qp->state;
+	out->cur_state = qp->state;
+	out->sq_draining = test_bit(VDEV_QP_DRAINING, &qp->flags);
+	out->rq_psn = cpu_to_be32(qp->recv.psn);
+	out->sq_psn = cpu_to_be32(qp->send.psn);
+	qp_unlock(qp);
+	return VHCA_CMD_OK;
+}
+
+void vdev_qp_fail(struct vdev_qp *qp, u8 event)
+{
+	u8 old = xchg(&qp->state, VHCA_QP_ERR);
+
+	/*
+	 * From now on receives are flushed as they are posted: ask for their
+	 * doorbell. The flush looks at rq_pi behind a full barrier.
+	 */
+	WRITE_ONCE(qp->dbr->rq_watch, cpu_to_be32(1));
+	if (event && old != VHCA_QP_ERR)
+		vdev_async_event(qp->dev, event, qp->qpn);
+	vdev_engine_queue_qp(qp);
+}
+
+void vdev_qp_fail_cq(struct vdev_cq *cq)
+{
+	struct vdev_qp *qp;
+	unsigned long i;
+
+	/* The requester finds the CQ in error and fails its QP. */
+	xa_for_each(&cq->dev->qps, i, qp)
+		if (qp->send_cq == cq || qp->recv_cq == cq)
+			vdev_engine_queue_qp(qp);
+}

@@ -1,0 +1,767 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * vdev.h: the objects of the virtual HCA and what its files call of each other.
+ *
+ * Locks, outermost first:
+ *   vdev.admin_lock	one admin command, one reset at a time; makes and frees
+ *			every object
+ *   vdev_qp.send.lock	the requester; taken with trylock by whoever wants the QP
+ *			to work, see vdev_qp_run()
+ *   vdev_qp.recv.lock	the responder; held by the peer's requester with its own
+ *			send.lock
+ *   vdev_cq.lock, vdev_eq.lock, vdev_engine.lock
+ *			leaves, taken in this order
+ *
+ * Lifetime: whoever works on objects holds a read section of vdev_srcu. An
+ * object is freed after it was taken out of its table and synchronize_srcu().
+ */
+#ifndef VDEV_H
+#define VDEV_H
+
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/irqdomain.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/percpu.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/srcu.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "../include/compat.h"
+#include "../include/vhca_prm.h"
+#include "../include/vhca_soft.h"
+
+#define VDEV_MAX_FUNCTIONS	32
+#define VDEV_FW_VER		((u64)1 << 16)	/* 0.1.0 */
+
+/* Limits that a function reports. */
+#define VDEV_MAX_QP		65536
+#define VDEV_MAX_CQ		65536
+#define VDEV_MAX_EQ		64
+#define VDEV_MAX_MKEY		(1 << 20)
+#define VDEV_MAX_PD		65536
+#define VDEV_MAX_UAR		512		/* pages of BAR2 */
+#define VDEV_MAX_EQ_SHIFT	16
+#define VDEV_MAX_SGE		(1 << VHCA_RQ_MAX_SGE_SHIFT)
+#define VDEV_MAX_RD_ATOM	16
+#define VDEV_MAX_MR_SIZE	(1ull << 40)
+#define VDEV_MAX_MSG		(1u << 31)
+#define VDEV_ACK_DELAY		15
+#define VDEV_NUM_PORTS		1
+#define VDEV_PKEY		0xffff
+
+/* Counted per CPU, summed when read; the order is that of vdev_stat_names[]. */
+enum vdev_stat {
+	VDEV_DOORBELLS,		/* slots found changed */
+	VDEV_KICKS,
+	VDEV_WQES,		/* send WQEs executed to their end */
+	VDEV_RECV_WQES,		/* receive WQEs consumed */
+	VDEV_CQES,
+	VDEV_EQES,
+	VDEV_MSIX,		/* messages delivered */
+	VDEV_MSIX_PENDED,	/* messages kept pending by a mask */
+	VDEV_COMMANDS,
+	VDEV_RNR_NAKS,
+	VDEV_RETRIES,
+	VDEV_OVERRUNS,
+	VDEV_STATS
+};
+
+struct vdev_stats {
+	u64	count[VDEV_STATS];
+};
+
+struct vdev;
+struct vdev_db;
+
+/* msix.c */
+
+/**
+ * struct vdev_vector - one vector, as the virtual root complex sees it
+ * @dev: its function.
+ * @index: entry of the MSI-X table.
+ * @virq: Linux interrupt that the vector's message raises; 0 while none.
+ * @cpu: where the message is delivered; follows smp_affinity.
+ * @sent: messages delivered.
+ * @pended: messages kept pending.
+ * @queued: @work or @csd is on its way; a message sent meanwhile merges.
+ * @running: deliveries that may use @virq.
+ * @work: delivery on this CPU.
+ * @csd: delivery on another CPU.
+ */
+struct vdev_vector {
+	struct vdev		*dev;
+	unsigned int		index;
+	unsigned int		virq;
+	unsigned int		cpu;
+	atomic64_t		sent;
+	atomic64_t		pended;
+	atomic_t		queued;
+	atomic_t		running;
+	struct irq_work		work;
+	call_single_data_t	csd;
+};
+
+/* Of the module: the interrupt domain of all functions' vectors. */
+struct irq_domain *vdev_msix_domain_create(void);
+void vdev_msix_domain_remove(struct irq_domain *domain);
+
+void vdev_msix_init(struct vdev *dev);
+void vdev_msix_exit(struct vdev *dev);
+
+/** vdev_msix_reset() - mask every entry of the table, drop what is pending */
+void vdev_msix_reset(struct vdev *dev);
+
+/** vdev_msix_drop() - drop what is pending */
+void vdev_msix_drop(struct vdev *dev);
+
+bool vdev_msix_blocked(struct vdev *dev, unsigned int vector);
+bool vdev_msix_pending(struct vdev *dev, unsigned int vector);
+
+/**
+ * vdev_msix_send() - send a vector's message as its MSI-X table entry says
+ * @dev: function.
+ * @vector: entry of the table.
+ *
+ * A masked vector stays pending. Any context but NMI; the handler may run on
+ * this CPU before the call returns.
+ */
+void vdev_msix_send(struct vdev *dev, unsigned int vector);
+
+/** vdev_msix_unmasked() - send what is pending and no longer masked; any context */
+void vdev_msix_unmasked(struct vdev *dev);
+
+/* engine.c */
+
+/**
+ * struct vdev_engine - the function's kernel thread and its work
+ * @task: the thread.
+ * @wait: where it sleeps.
+ * @lock: guards the lists; taken from softirq (timers).
+ * @qps: QPs that have work: left over by inline execution, timers, flushes.
+ * @cqs: CQs whose EQE found the EQ full.
+ * @hot: UAR pages that it watches or is to watch.
+ */
+struct vdev_engine {
+	struct task_struct	*task;
+	wait_queue_head_t	wait;
+	spinlock_t		lock;
+	struct list_head	qps;
+	struct list_head	cqs;
+	DECLARE_BITMAP(hot, VDEV_MAX_UAR);
+};
+
+/* uar.c */
+
+/**
+ * struct vdev_db - what is behind a doorbell slot; part of a QP or CQ
+ * @ring: looks at the object. Caller is in a read section of vdev_srcu.
+ * @uar: page that the slot is in.
+ * @slot: line in the page.
+ * @seen: the doorbell when it was looked at last.
+ */
+struct vdev_db {
+	void			(*ring)(struct vdev_db *db);
+	struct vdev_uar		*uar;
+	u32			slot;
+	__be64			seen;
+};
+
+/**
+ * struct vdev_uar - a UAR page in use
+ * @page: the page of BAR2. Users write all of it.
+ * @db: objects by slot; written under admin_lock, read under vdev_srcu.
+ * @bound: slots in use.
+ * @watched: kick_needed is zero; only the engine's thread knows.
+ */
+struct vdev_uar {
+	void			*page;
+	struct vdev_db __rcu	*db[VHCA_UAR_SLOTS];
+	unsigned int		bound;
+	bool			watched;
+};
+
+/**
+ * struct vdev - one function
+ * @index: of the function on the device; its LID is @index + 1.
+ * @pdev: its pci_dev, the last one when it was removed; we hold a reference.
+ * @config: configuration space; written under the PCI core's pci_lock.
+ * @resetting: function level reset under way; configuration space is dead.
+ * @window: the pages behind all BARs, as a window of the root bus.
+ * @regs: BAR0, as the device sees it.
+ * @uar_base: BAR2, as the device sees it.
+ * @msix_base: BAR4, as the device sees it.
+ * @reset_work: function level reset.
+ * @enabled: objects may exist; under @admin_lock.
+ */
+struct vdev {
+	unsigned int		index;
+	struct pci_dev		*pdev;
+	u32			config[PCI_CFG_SPACE_SIZE / 4];
+	bool			resetting;
+	struct resource		window;
+	void			*regs;
+	void			*uar_base;
+	void			*msix_base;
+	struct vdev_vector	vector[VHCA_MSIX_VECTORS];
+	struct work_struct	reset_work;
+	struct vhca_soft_ops	soft;
+
+	struct mutex		admin_lock;
+	bool			enabled;
+	u32			asq_ci;
+	u32			acq_pi;
+	u32			admin_shift;
+	void			*asq;
+	void			*acq;
+
+	struct xarray		pds;
+	struct xarray		mkeys;
+	struct xarray		cqs;
+	struct xarray		qps;
+	struct vdev_eq __rcu	*eqs[VDEV_MAX_EQ];
+	struct vdev_uar __rcu	*uars[VDEV_MAX_UAR];
+	u32			next_mkey;
+	u32			next_cqn;
+	u32			next_qpn;
+	u8			mkey_variant;
+
+	struct vdev_engine	engine;
+	struct vdev_stats __percpu *stats;
+	struct dentry		*debugfs;
+};
+
+extern struct srcu_struct vdev_srcu;
+
+static inline void vdev_count(struct vdev *dev, enum vdev_stat stat)
+{
+	this_cpu_inc(dev->stats->count[stat]);
+}
+
+/* function.c */
+
+/** vdev_by_lid() - function whose port has a LID; NULL when there is none */
+struct vdev *vdev_by_lid(u16 lid);
+
+static inline u16 vdev_lid(const struct vdev *dev)
+{
+	return dev->index + 1;
+}
+
+/** vdev_guid() - GUID of node and port: locally administered, from the index */
+u64 vdev_guid(const struct vdev *dev);
+
+/** vdev_of() - the function behind one of our pci_devs */
+struct vdev *vdev_of(struct pci_dev *pdev);
+
+/* Capabilities in configuration space. */
+#define VDEV_CAP_EXP		0x40
+#define VDEV_CAP_MSIX		0x80
+
+static inline u32 vdev_config(const struct vdev *dev, unsigned int where)
+{
+	return READ_ONCE(dev->config[where / 4]);
+}
+
+static inline __be32 *vdev_reg(struct vdev *dev, unsigned int offset)
+{
+	return dev->regs + offset;
+}
+
+static inline u32 vdev_reg_read(struct vdev *dev, unsigned int offset)
+{
+	return be32_to_cpu(READ_ONCE(*vdev_reg(dev, offset)));
+}
+
+static inline void vdev_reg_write(struct vdev *dev, unsigned int offset, u32 val)
+{
+	WRITE_ONCE(*vdev_reg(dev, offset), cpu_to_be32(val));
+}
+
+/* stats.c */
+void vdev_stats_init(void);
+void vdev_stats_exit(void);
+void vdev_stats_add(struct vdev *dev);
+void vdev_stats_remove(struct vdev *dev);
+
+/* admin.c */
+
+/** vdev_regs_init() - give BAR0 its values after reset: identity and limits */
+void vdev_regs_init(struct vdev *dev);
+
+/** vdev_registers() - look at BAR0: struct vhca_soft_ops.registers */
+void vdev_registers(struct pci_dev *pdev);
+
+/** vdev_reset() - forget every object and give the registers their reset values */
+void vdev_reset(struct vdev *dev);
+
+/*
+ * Admin commands, one file an object. Called under admin_lock, with a copy of
+ * the command whose opcode and reserved head are checked; @done is zeroed. They
+ * return enum vhca_cmd_status; unless it is VHCA_CMD_OK nothing has changed.
+ * The *_forget() calls free all objects of a kind, in the order that vdev_reset()
+ * gives: QPs, CQs, MKeys, PDs, UARs, EQs.
+ */
+typedef u8 (*vdev_cmd_fn)(struct vdev *dev, const struct vhca_cmd *cmd,
+			  struct vhca_cmd_done *done);
+
+u8 vdev_query_port(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_query_gid(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_query_pkey(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_create_eq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_destroy_eq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_alloc_uar(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_free_uar(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_alloc_pd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_free_pd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_create_mkey(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_destroy_mkey(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_destroy_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_query_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_destroy_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+
+void vdev_forget_qps(struct vdev *dev);
+void vdev_forget_cqs(struct vdev *dev);
+void vdev_forget_mkeys(struct vdev *dev);
+void vdev_forget_pds(struct vdev *dev);
+void vdev_forget_uars(struct vdev *dev);
+void vdev_forget_eqs(struct vdev *dev);
+
+/* mem.c */
+
+/**
+ * struct vdev_buf - a queue's pages in host memory, in one piece
+ * @addr: where the device sees the first byte.
+ * @npages: pages of VHCA_PAGE_SIZE.
+ */
+struct vdev_buf {
+	void			*addr;
+	unsigned int		npages;
+};
+
+/**
+ * vdev_dma() - host memory at a DMA address
+ * @addr: DMA address.
+ * @len: bytes; must not cross a page.
+ *
+ * Returns where the device sees it, NULL when there is no memory there.
+ */
+void *vdev_dma(u64 addr, size_t len);
+
+/**
+ * vdev_read_pages() - read a page list
+ * @list: DMA address of the first struct vhca_page_list.
+ * @npages: addresses to read.
+ * @pages: filled with the pages.
+ *
+ * Returns enum vhca_cmd_status.
+ */
+u8 vdev_read_pages(u64 list, unsigned int npages, struct page **pages);
+
+/** vdev_buf_map() - see a queue of @size bytes; enum vhca_cmd_status */
+u8 vdev_buf_map(struct vdev_buf *buf, u64 list, size_t size);
+void vdev_buf_unmap(struct vdev_buf *buf);
+
+/* pd.c */
+
+/** vdev_pd_get() - one more object uses a PD; enum vhca_cmd_status; admin_lock held */
+u8 vdev_pd_get(struct vdev *dev, u32 pd);
+void vdev_pd_put(struct vdev *dev, u32 pd);
+
+/* uar.c */
+
+/** vdev_uar_bind() - give a slot to an object; enum vhca_cmd_status */
+u8 vdev_uar_bind(struct vdev *dev, u32 uar, u32 slot, struct vdev_db *db);
+
+/** vdev_uar_unbind() - the slot is free again; readers end with the next grace period */
+void vdev_uar_unbind(struct vdev_db *db);
+
+/** vdev_db_kick() - look at the object behind a slot, whatever its doorbell says */
+void vdev_db_kick(struct vdev *dev, struct vdev_db *db);
+
+/** vdev_uar_look() - look at every slot of a page; true when one had changed */
+bool vdev_uar_look(struct vdev *dev, struct vdev_uar *uar);
+
+static inline void vdev_uar_set_kick_needed(struct vdev_uar *uar, bool needed)
+{
+	struct vhca_uar_head *head = uar->page;
+
+	WRITE_ONCE(head->kick_needed, cpu_to_be32(needed));
+}
+
+/* eq.c */
+
+/**
+ * struct vdev_eq - event queue
+ * @pi: EQEs written.
+ * @fired_ci: consumer index of the arm that sent the vector last.
+ * @fired: @fired_ci is valid.
+ */
+struct vdev_eq {
+	struct vdev		*dev;
+	spinlock_t		lock;
+	struct vdev_buf		buf;
+	u32			eqn;
+	u32			vector;
+	u32			shift;
+	u32			pi;
+	u32			fired_ci;
+	bool			fired;
+	unsigned int		users;	/* CQs; under admin_lock */
+};
+
+/**
+ * vdev_eq_post() - write an EQE and send the vector when the EQ is armed
+ *
+ * Returns false when the EQ is full and nothing was written.
+ */
+bool vdev_eq_post(struct vdev_eq *eq, u8 type, u32 number);
+
+/** vdev_eq_for_cq() - EQ that a CQ may use; NULL when there is none; admin_lock held */
+struct vdev_eq *vdev_eq_for_cq(struct vdev *dev, u32 eqn);
+
+/** vdev_async_event() - post to EQ 0, when there is one; a full EQ drops it, loudly */
+void vdev_async_event(struct vdev *dev, u8 type, u32 number);
+
+/* cq.c */
+
+/**
+ * struct vdev_cq - completion queue
+ * @pi: CQEs written.
+ * @solicited_pi: @pi behind the last CQE that a solicited arm waits for.
+ * @fired_sn: sequence number of the arm that fired last.
+ * @error: overrun; nothing is written any more.
+ * @dead: on its way out, never to be queued again; under vdev_engine.lock.
+ * @starved: on vdev_engine.cqs, under its lock.
+ * @users: queues that complete here; under admin_lock.
+ */
+struct vdev_cq {
+	struct vdev		*dev;
+	u32			cqn;
+	u32			shift;
+	spinlock_t		lock;
+	struct vdev_buf		buf;
+	struct vhca_cq_dbr	*dbr;
+	struct vdev_eq		*eq;
+	u32			pi;
+	u32			solicited_pi;
+	u8			fired_sn;
+	bool			error;
+	bool			dead;
+	struct list_head	starved;
+	struct vdev_db		db;
+	unsigned int		users;
+};
+
+/**
+ * vdev_cq_post() - write a CQE and raise the event when the CQ is armed for it
+ * @cq: where to.
+ * @cqe: all but the owner bit and the timestamp.
+ *
+ * Returns false when the CQ is in error, now or before; the caller's QP must
+ * then go to error.
+ */
+bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe);
+
+/** vdev_cq_retry_event() - write the EQE for which there was no room; false: still none */
+bool vdev_cq_retry_event(struct vdev_cq *cq);
+
+/* mkey.c */
+
+/**
+ * struct vdev_mkey - a memory region
+ * @key: index << 8 | variant.
+ * @pd: its PD.
+ * @access: VHCA_MKEY_*.
+ * @iova: address of the first byte.
+ * @length: bytes.
+ * @page: the pages; the first holds @iova at its offset within a page.
+ */
+struct vdev_mkey {
+	u32			key;
+	u32			pd;
+	u32			access;
+	u64			iova;
+	u64			length;
+	unsigned int		npages;
+	struct page		*page[];
+};
+
+/**
+ * vdev_mkey_get() - find the region that a key names, and check it
+ * @dev: function.
+ * @key: lkey or rkey.
+ * @pd: PD that it must be of.
+ * @access: rights that it must give; 0 for local read.
+ * @addr: first byte that is to be accessed.
+ * @len: bytes; not zero.
+ * @verr: why not, enum vhca_cqe_vendor_err.
+ *
+ * The region stays while the caller's read section of vdev_srcu lasts.
+ */
+struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
+				u64 addr, u64 len, u8 *verr);
+
+/** vdev_mkey_at() - memory at @addr of a checked region; *@len is cut at the page's end */
+void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len);
+
+/* sgl.c */
+
+/**
+ * struct vdev_sgl - a list of SGEs, or inline payload, and a position in it
+ * @dev: function whose keys they are.
+ * @pd: PD that they must be of.
+ * @access: rights that they must give.
+ * @seg: the copied segments.
+ * @nsegs: how many.
+ * @inl: inline payload instead of segments; NULL else.
+ * @length: bytes in all.
+ * @cur: segment that the position is in.
+ * @off: bytes of it that are behind the position.
+ * @mkey: its checked region, NULL when not looked up yet. Valid only while the
+ *	read section of vdev_srcu lasts in which it was looked up.
+ * @verr: why vdev_sgl_copy() failed, enum vhca_cqe_vendor_err.
+ */
+struct vdev_sgl {
+	struct vdev		*dev;
+	u32			pd;
+	u32			access;
+	const struct vhca_wqe_data *seg;
+	unsigned int		nsegs;
+	const void		*inl;
+	u64			length;
+	unsigned int		cur;
+	u32			off;
+	struct vdev_mkey	*mkey;
+	u8			verr;
+};
+
+/** vdev_sgl_init() - a list from copied segments, up to a sentinel; position at its start */
+void vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
+		   const struct vhca_wqe_data *seg, unsigned int nsegs);
+
+/** vdev_sgl_check() - true when every segment's key is good; else @verr is set */
+bool vdev_sgl_check(struct vdev_sgl *sgl);
+
+/**
+ * vdev_sgl_copy() - copy from one position to another and move both
+ *
+ * Returns NULL, or the list at fault (its @verr says why).
+ */
+struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 len);
+
+/* qp.c */
+
+/**
+ * struct vdev_send - requester's half of a QP; under @lock
+ * @ci: basic block of the WQE that is executed next or now.
+ * @psn: of its next packet.
+ * @busy: @wqe holds a WQE in progress.
+ * @rnr_tries: receiver-not-ready answers in a row.
+ * @tries: unanswered requests in a row.
+ * @timer: runs while VDEV_QP_WAITING.
+ * @offset: bytes of the message that were acknowledged.
+ * @nbb: basic blocks of the WQE.
+ */
+struct vdev_send {
+	struct mutex		lock;
+	u16			ci;
+	u16			nbb;
+	u32			psn;
+	bool			busy;
+	u8			rnr_tries;
+	u8			tries;
+	u8			flags;
+	u8			opcode;
+	u64			offset;
+	struct hrtimer		timer;
+	struct vdev_sgl		sgl;
+	u8			wqe[VHCA_WQE_MAX_SEGS * VHCA_WQE_SEG_SIZE] __aligned(16);
+};
+
+/**
+ * struct vdev_recv - responder's half of a QP; under @lock
+ * @ci: receive WQE that is filled next or now.
+ * @psn: expected next.
+ * @busy: @wqe holds a receive WQE that a message is being written to.
+ * @offset: bytes of the message that were received.
+ */
+struct vdev_recv {
+	struct mutex		lock;
+	u16			ci;
+	u32			psn;
+	bool			busy;
+	u64			offset;
+	struct vdev_sgl		sgl;
+	struct vhca_wqe_data	wqe[VDEV_MAX_SGE];
+};
+
+enum vdev_qp_flag {
+	VDEV_QP_WORK,		/* somebody wants vdev_qp_run() to look */
+	VDEV_QP_WAITING,	/* the requester waits for its timer */
+	VDEV_QP_DRAINING,	/* SQD, and SQ_DRAINED is still to come */
+	VDEV_QP_ESTABLISHED,	/* COMM_EST was reported */
+};
+
+/**
+ * struct vdev_qp - queue pair
+ * @state: enum vhca_prm_qp_state. Changed under both locks, except that either
+ *	half may go to VHCA_QP_ERR, see vdev_qp_fail().
+ * @dead: on its way out, never to be queued again; under vdev_engine.lock.
+ * @peer_lid: LID of the port that @attr leads to; 0 when it leads nowhere.
+ * @attr: what MODIFY_QP set; under both locks. Its psn fields are not current.
+ */
+struct vdev_qp {
+	struct vdev		*dev;
+	u32			qpn;
+	u32			pd;
+	u8			state;
+	u8			sq_shift;
+	u8			rq_shift;
+	u8			rq_sge_shift;
+	bool			dead;
+	u16			peer_lid;
+	unsigned long		flags;
+	struct vdev_buf		buf;
+	struct vhca_qp_dbr	*dbr;
+	struct vdev_cq		*send_cq;
+	struct vdev_cq		*recv_cq;
+	struct vdev_db		db;
+	struct list_head	work;	/* on vdev_engine.qps, under its lock */
+	struct vhca_prm_qp	attr;
+	struct vdev_send	send;
+	struct vdev_recv	recv;
+};
+
+/** vdev_qp_find() - QP by number; the caller is in a read section of vdev_srcu */
+static inline struct vdev_qp *vdev_qp_find(struct vdev *dev, u32 qpn)
+{
+	return xa_load(&dev->qps, qpn);
+}
+
+/**
+ * vdev_qp_fail() - QP goes to error
+ * @qp: QP; the caller holds one of its locks.
+ * @event: VHCA_EQE_QP_*: async event to raise, unless it is in error already.
+ *
+ * Asks the engine to flush both queues.
+ */
+void vdev_qp_fail(struct vdev_qp *qp, u8 event);
+
+/** vdev_qp_fail_cq() - every QP that completes to an overrun CQ is to go to error */
+void vdev_qp_fail_cq(struct vdev_cq *cq);
+
+/* engine.c */
+int vdev_engine_start(struct vdev *dev);
+void vdev_engine_stop(struct vdev *dev);
+
+/** vdev_kick() - struct vhca_soft_ops.kick */
+void vdev_kick(struct pci_dev *pdev, u32 uar, u32 slot);
+
+/**
+ * vdev_qp_run() - execute the QP's work, here and now
+ * @qp: QP; the caller is in a read section of vdev_srcu and holds no lock.
+ *
+ * When another holds the QP, that one does the work. What exceeds the budget
+ * goes to the engine's thread.
+ */
+void vdev_qp_run(struct vdev_qp *qp);
+
+/** vdev_qp_unlock_send() - give up send.lock; whoever wanted it meanwhile is served */
+void vdev_qp_unlock_send(struct vdev_qp *qp);
+
+/** vdev_engine_queue_qp() - let the thread run the QP; process or softirq context */
+void vdev_engine_queue_qp(struct vdev_qp *qp);
+/** vdev_engine_drop_qp() - the QP goes away */
+void vdev_engine_drop_qp(struct vdev_qp *qp);
+/** vdev_engine_queue_cq() - let the thread retry the CQ's event */
+void vdev_engine_queue_cq(struct vdev_cq *cq);
+void vdev_engine_drop_cq(struct vdev_cq *cq);
+
+/* requester.c */
+
+/**
+ * struct vdev_budget - what may be done in one go
+ * @wqes: WQEs left.
+ * @bytes: payload left; may be overdrawn by one slice.
+ */
+struct vdev_budget {
+	int			wqes;
+	int			bytes;
+};
+
+/**
+ * vdev_requester_run() - execute send WQEs; in error, flush both queues
+ *
+ * The caller holds send.lock. Returns true when the budget ended it.
+ */
+bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget);
+
+/* responder.c */
+
+enum vdev_answer {
+	VDEV_ACK,
+	VDEV_RNR,		/* rnr_timer says how long to wait */
+	VDEV_NAK_INVALID,	/* invalid request */
+	VDEV_NAK_OP,		/* remote operational error */
+	VDEV_SILENCE,		/* dropped: no such QP, wrong state, not connected, PSN */
+	VDEV_LOCAL,		/* the requester's own payload is at fault */
+};
+
+/**
+ * struct vdev_request - a run of packets of one message, as a requester sends it
+ * @opcode: enum vhca_wqe_opcode.
+ * @first: it starts the message.
+ * @last: it ends the message.
+ * @solicited: of the message.
+ * @slid: requester's LID.
+ * @src_qpn: requester's QPN.
+ * @dest_qpn: responder's QPN.
+ * @psn: of the first packet.
+ * @packets: how many.
+ * @length: bytes of payload.
+ * @payload: where they come from, positioned at the first.
+ */
+struct vdev_request {
+	u8			opcode;
+	bool			first;
+	bool			last;
+	bool			solicited;
+	u16			slid;
+	u32			src_qpn;
+	u32			dest_qpn;
+	u32			psn;
+	u32			packets;
+	u32			length;
+	struct vdev_sgl		*payload;
+};
+
+/**
+ * struct vdev_response - what comes back
+ * @answer: enum vdev_answer.
+ * @rnr_timer: with VDEV_RNR the responder's timer, 0 to 31.
+ */
+struct vdev_response {
+	u8			answer;
+	u8			rnr_timer;
+};
+
+/** vdev_respond() - let a function's responder execute a request */
+void vdev_respond(struct vdev *dev, const struct vdev_request *req,
+		  struct vdev_response *resp);
+
+/**
+ * vdev_responder_flush() - complete the receive WQEs of a QP in error
+ *
+ * The caller holds recv.lock. Returns true when the budget ended it.
+ */
+bool vdev_responder_flush(struct vdev_qp *qp, struct vdev_budget *budget);
+
+#endif
