@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cq.c: completion queues, from the side that writes them, and their events.
+ * Completion queues, from the side that writes them, and their events.
  *
  * User space writes the ring, the consumer index and the arm word as it likes.
  * The device never reads a CQE; a wrong consumer index makes its own CQ

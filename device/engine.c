@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * engine.c: who executes a QP's work, and when.
+ * Who executes a QP's work, and when.
  *
  * Inline: the kick does, in the caller's context, up to a budget. Threaded: the
  * function's kernel thread does; it watches UAR pages that were kicked as long as
@@ -13,6 +13,7 @@
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/stat.h>
+#include <linux/sizes.h>
 
 #include "vdev.h"
 
@@ -51,7 +52,7 @@ MODULE_PARM_DESC(engine, "who executes WQEs: inline (the kick), threaded (a thre
 
 /* One go at a QP. A larger backlog waits for its next turn. */
 #define BUDGET_WQES		64
-#define BUDGET_BYTES		(1 << 20)
+#define BUDGET_BYTES		SZ_1M
 
 /* How long the thread watches UAR pages on which nothing happens. */
 #define WATCH_NS		(50 * NSEC_PER_USEC)
@@ -122,7 +123,7 @@ void vdev_qp_run(struct vdev_qp *qp)
 		mutex_unlock(&qp->send.lock);
 		if (more)
 			return;
-		smp_mb();
+		smp_mb();	/* unlock before the look, as said above */
 	}
 }
 

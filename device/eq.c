@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * eq.c: event queues, from the side that writes them.
+ * Event queues, from the side that writes them.
  */
 #include <linux/slab.h>
 

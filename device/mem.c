@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mem.c: host memory as the device sees it: DMA addresses, page lists, queues.
+ * Host memory as the device sees it: DMA addresses, page lists, queues.
  *
  * For this function DMA addresses are physical addresses, and host memory is
  * all mapped, so that "DMA" is a load or store. What the driver gives is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mkey.c: memory regions and their keys.
+ * Memory regions and their keys.
  *
  * A key is an index and a variant of 8 bits that changes with each use of the
  * index, so that a key which was given back is told from its successor.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pd.c: protection domains. A PD is a number that MKeys and QPs carry, and a
+ * Protection domains. A PD is a number that MKeys and QPs carry, and a
  * count of those that do.
  */
 #include "vdev.h"

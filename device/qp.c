@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * qp.c: queue pairs: their making, their states, their end.
+ * Queue pairs: their making, their states, their end.
  */
 #include <linux/slab.h>
 #include <linux/string.h>

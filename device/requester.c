@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * requester.c: the sending half of a QP: fetches send WQEs, checks them, sends
+ * The sending half of a QP: fetches send WQEs, checks them, sends
  * their requests to the responder, handles its answers, completes.
  *
  * A WQE is read once, into send.wqe; what user space writes to the ring

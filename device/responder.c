@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * responder.c: the receiving half of a QP: checks a request, moves its payload to
+ * The receiving half of a QP: checks a request, moves its payload to
  * where the receive WQE says, completes the receive.
  *
  * It knows the requester only by the request, which might as well have come from

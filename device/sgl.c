@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sgl.c: scatter/gather lists, walked by position, and the copy from one to
+ * Scatter/gather lists, walked by position, and the copy from one to
  * another: straight from the pages of the one to the pages of the other.
  *
  * The segments are the device's own copy, so they do not change; the regions

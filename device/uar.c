@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * uar.c: UAR pages, their doorbell slots, and looking at them.
+ * UAR pages, their doorbell slots, and looking at them.
  *
  * A page is device memory that one process writes as it likes. A doorbell's
  * value is therefore only compared with what was seen before; where to look and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vdev.h: the objects of the virtual HCA and what its files call of each other.
+ * The objects of the virtual HCA and what its files call of each other.
  *
  * Locks, outermost first:
  *   vdev.admin_lock	one admin command, one reset at a time; makes and frees
@@ -42,14 +42,14 @@
 #define VDEV_MAX_QP		65536
 #define VDEV_MAX_CQ		65536
 #define VDEV_MAX_EQ		64
-#define VDEV_MAX_MKEY		(1 << 20)
+#define VDEV_MAX_MKEY		BIT(20)
 #define VDEV_MAX_PD		65536
 #define VDEV_MAX_UAR		512		/* pages of BAR2 */
 #define VDEV_MAX_EQ_SHIFT	16
-#define VDEV_MAX_SGE		(1 << VHCA_RQ_MAX_SGE_SHIFT)
+#define VDEV_MAX_SGE		BIT(VHCA_RQ_MAX_SGE_SHIFT)
 #define VDEV_MAX_RD_ATOM	16
-#define VDEV_MAX_MR_SIZE	(1ull << 40)
-#define VDEV_MAX_MSG		(1u << 31)
+#define VDEV_MAX_MR_SIZE	BIT_ULL(40)
+#define VDEV_MAX_MSG		BIT(31)
 #define VDEV_ACK_DELAY		15
 #define VDEV_NUM_PORTS		1
 #define VDEV_PKEY		0xffff
@@ -149,7 +149,7 @@ void vdev_msix_unmasked(struct vdev *dev);
 struct vdev_engine {
 	struct task_struct	*task;
 	wait_queue_head_t	wait;
-	spinlock_t		lock;
+	spinlock_t		lock;		/* the lists */
 	struct list_head	qps;
 	struct list_head	cqs;
 	DECLARE_BITMAP(hot, VDEV_MAX_UAR);
@@ -211,7 +211,7 @@ struct vdev {
 	struct work_struct	reset_work;
 	struct vhca_soft_ops	soft;
 
-	struct mutex		admin_lock;
+	struct mutex		admin_lock;	/* commands, resets; every table */
 	bool			enabled;
 	u32			asq_ci;
 	u32			acq_pi;
@@ -406,7 +406,7 @@ static inline void vdev_uar_set_kick_needed(struct vdev_uar *uar, bool needed)
  */
 struct vdev_eq {
 	struct vdev		*dev;
-	spinlock_t		lock;
+	spinlock_t		lock;		/* ring, pi, fired */
 	struct vdev_buf		buf;
 	u32			eqn;
 	u32			vector;
@@ -446,7 +446,7 @@ struct vdev_cq {
 	struct vdev		*dev;
 	u32			cqn;
 	u32			shift;
-	spinlock_t		lock;
+	spinlock_t		lock;		/* ring, pi, fired_sn, error */
 	struct vdev_buf		buf;
 	struct vhca_cq_dbr	*dbr;
 	struct vdev_eq		*eq;
@@ -571,7 +571,7 @@ struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 l
  * @nbb: basic blocks of the WQE.
  */
 struct vdev_send {
-	struct mutex		lock;
+	struct mutex		lock;		/* all of it */
 	u16			ci;
 	u16			nbb;
 	u32			psn;
@@ -594,7 +594,7 @@ struct vdev_send {
  * @offset: bytes of the message that were received.
  */
 struct vdev_recv {
-	struct mutex		lock;
+	struct mutex		lock;		/* all of it */
 	u16			ci;
 	u32			psn;
 	bool			busy;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * compat.h: differences between the kernels that vhca is built for, 6.1 and
+ * Differences between the kernels that vhca is built for, 6.1 and
  * 6.12, and only here. The code is written for the newer; what the older lacks
  * is given here under the newer's name.
  */

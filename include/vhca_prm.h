@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vhca_prm.h: the programming model between the driver and the device:
+ * The programming model between the driver and the device:
  * registers, admin queue, event queues, object contexts. What user space owns
  * is in vhca_queue.h; the prose is in Documentation/prm.rst.
  *

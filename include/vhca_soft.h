@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vhca_soft.h: the kick, the one thing that a software adapter needs and a card
+ * The kick, the one thing that a software adapter needs and a card
  * does not. Stores to a BAR of the virtual function trap nowhere, so the driver
  * tells the device when it has stored something that a card would have seen.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR BSD-2-Clause */
 /*
- * vhca_abi.h: the ioctls of the character device /dev/vhcaN.
+ * The ioctls of the character device /dev/vhcaN.
  *
  * An open file is a context: it owns every object made through it, and their
  * numbers mean something only to it. Structures may grow at the end; a caller

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR BSD-2-Clause */
 /*
- * vhca_queue.h: what user space owns. The formats of work queues, completion
+ * What user space owns. The formats of work queues, completion
  * queues, doorbell records and the UAR page, which an application's verbs
  * library writes and reads by loads and stores alone.
  *
