@@ -17,8 +17,6 @@
 
 #include "vdev.h"
 
-DEFINE_SRCU(vdev_srcu);
-
 enum {
 	ENGINE_INLINE,
 	ENGINE_THREADED,
