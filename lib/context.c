@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * context.c: open and close a device.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "vhca_verbs.h"
+
+/*
+ * Inline functions of <infiniband/verbs.h> call through these without a look at
+ * the pointer, so what does not exist has one all the same.
+ */
+static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	(void)qp;
+	(void)mw;
+	(void)bind;
+	return EOPNOTSUPP;
+}
+
+static int no_dealloc_mw(struct ibv_mw *mw)
+{
+	(void)mw;
+	return EOPNOTSUPP;
+}
+
+static int no_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			    struct ibv_recv_wr **bad_wr)
+{
+	(void)srq;
+	*bad_wr = wr;
+	return EOPNOTSUPP;
+}
+
+static int no_close_xrcd(struct ibv_xrcd *xrcd)
+{
+	(void)xrcd;
+	return EOPNOTSUPP;
+}
+
+/* For all that stays NULL the inline functions return EOPNOTSUPP themselves. */
+static void set_ops(struct verbs_context *vctx)
+{
+	struct ibv_context_ops *ops = &vctx->context.ops;
+
+	vctx->sz = sizeof(*vctx);
+	vctx->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+
+	ops->poll_cq = vhca_poll_cq;
+	ops->req_notify_cq = vhca_req_notify_cq;
+	ops->post_send = vhca_post_send;
+	ops->post_recv = vhca_post_recv;
+	ops->bind_mw = no_bind_mw;
+	ops->dealloc_mw = no_dealloc_mw;
+	ops->post_srq_recv = no_post_srq_recv;
+
+	vctx->query_port = vhca_query_port;
+	vctx->query_device_ex = vhca_query_device_ex;
+	vctx->create_cq_ex = vhca_create_cq_ex;
+	vctx->close_xrcd = no_close_xrcd;
+}
+
+static int open_file(const struct ibv_device *device)
+{
+	char path[sizeof("/dev/") + IBV_SYSFS_NAME_MAX];
+
+	snprintf(path, sizeof(path), "/dev/%s", device->dev_name);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static int ask_kernel(struct vhca_context *ctx)
+{
+	struct vhca_create_event_file async = { .fd = VHCA_INVALID_FD };
+	struct ibv_context *ibv = &ctx->vctx.context;
+	int err;
+
+	err = vhca_ioctl(ibv, VHCA_IOC_QUERY_DEVICE, &ctx->caps);
+	if (err)
+		return err;
+	if (ctx->caps.abi_version != VHCA_ABI_VERSION)
+		return ENOSYS;
+	err = vhca_ioctl(ibv, VHCA_IOC_OPEN_ASYNC, &async);
+	if (err)
+		return err;
+	ibv->async_fd = async.fd;
+	ibv->num_comp_vectors = (int)ctx->caps.num_comp_vectors;
+	return 0;
+}
+
+VHCA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct vhca_context *ctx;
+	struct ibv_context *ibv;
+	int err;
+
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return NULL;
+	ibv = &ctx->vctx.context;
+	ibv->cmd_fd = open_file(device);
+	if (ibv->cmd_fd < 0) {
+		err = errno;
+		goto err_free;
+	}
+	err = ask_kernel(ctx);
+	if (err)
+		goto err_close;
+
+	set_ops(&ctx->vctx);
+	pthread_mutex_init(&ibv->mutex, NULL);
+	pthread_mutex_init(&ctx->uar_lock, NULL);
+	pthread_mutex_init(&ctx->qp_lock, NULL);
+	ibv->device = device;
+	vhca_device_get(to_vdev(device));
+	return ibv;
+
+err_close:
+	close(ibv->cmd_fd);
+err_free:
+	free(ctx);
+	return vhca_null(err);
+}
+
+VHCA_EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	struct vhca_context *ctx = to_vctx(context);
+	size_t i;
+
+	vhca_uar_free_all(ctx);
+	close(context->async_fd);
+	close(context->cmd_fd);
+	vhca_device_put(to_vdev(context->device));
+	for (i = 0; i < ARRAY_SIZE(ctx->qps); i++)
+		free(ctx->qps[i]);
+	pthread_mutex_destroy(&ctx->qp_lock);
+	pthread_mutex_destroy(&ctx->uar_lock);
+	pthread_mutex_destroy(&context->mutex);
+	free(ctx);
+	return 0;
+}

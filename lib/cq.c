@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * cq.c: completion queues, their making and their end.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "vhca_verbs.h"
+
+#define WC_FLAGS_SUPPORTED	((uint64_t)IBV_WC_STANDARD_FLAGS | \
+				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+
+static struct vhca_cq *cq_alloc(void)
+{
+	struct vhca_cq *cq;
+
+	if (posix_memalign((void **)&cq, __alignof__(*cq), sizeof(*cq)))
+		return NULL;
+	memset(cq, 0, sizeof(*cq));
+	cq->arm_sn = 1;
+	return cq;
+}
+
+static void cq_destroy_in_kernel(struct ibv_context *context, uint32_t cqn)
+{
+	struct vhca_destroy_cq cmd = { .cqn = cqn };
+
+	vhca_ioctl(context, VHCA_IOC_DESTROY_CQ, &cmd);
+}
+
+static int cq_map(struct ibv_context *context, struct vhca_cq *cq,
+		  const struct vhca_create_cq *cmd)
+{
+	cq->buf_size = cmd->buf_size;
+	cq->buf = mmap(NULL, cq->buf_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       context->cmd_fd, (off_t)cmd->buf_offset);
+	if (cq->buf == MAP_FAILED)
+		return errno;
+	cq->ring = cq->buf;
+	cq->shift = vhca_log2_up(cmd->cqe);
+	cq->mask = (1u << cq->shift) - 1;
+	return 0;
+}
+
+static int cq_setup(struct ibv_context *context, struct vhca_cq *cq,
+		    const struct ibv_cq_init_attr_ex *attr)
+{
+	struct vhca_create_cq cmd = {
+		.cookie = (uintptr_t)cq,
+		.cqe = attr->cqe,
+		.comp_vector = attr->comp_vector,
+		.channel_fd = attr->channel ? attr->channel->fd : VHCA_INVALID_FD,
+		.uar = vhca_slot_uar(&cq->slot),
+		.slot = cq->slot.index,
+	};
+	int err;
+
+	err = vhca_ioctl(context, VHCA_IOC_CREATE_CQ, &cmd);
+	if (err)
+		return err;
+	err = cq_map(context, cq, &cmd);
+	if (err) {
+		cq_destroy_in_kernel(context, cmd.cqn);
+		return err;
+	}
+	cq->ibv.context = context;
+	cq->ibv.channel = attr->channel;
+	cq->ibv.cq_context = attr->cq_context;
+	cq->ibv.handle = cmd.cqn;
+	cq->ibv.cqe = (int)cmd.cqe;
+	return 0;
+}
+
+static int check_cq_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+{
+	const struct vhca_context *ctx = to_vctx(context);
+
+	if (!attr->cqe || attr->cqe > ctx->caps.max_cqe)
+		return EINVAL;
+	if (attr->comp_vector >= ctx->caps.num_comp_vectors)
+		return EINVAL;
+	if (attr->channel && attr->channel->context != context)
+		return EINVAL;
+	return 0;
+}
+
+static struct vhca_cq *cq_create(struct ibv_context *context,
+				 const struct ibv_cq_init_attr_ex *attr)
+{
+	struct vhca_cq *cq;
+	int err;
+
+	err = check_cq_attr(context, attr);
+	if (err)
+		return vhca_null(err);
+	cq = cq_alloc();
+	if (!cq)
+		return vhca_null(ENOMEM);
+	err = vhca_slot_alloc(to_vctx(context), &cq->slot);
+	if (err)
+		goto err_free;
+	/* Before the CQ exists: a channel must not go while a CQ may use it. */
+	vhca_channel_get(attr->channel);
+	err = cq_setup(context, cq, attr);
+	if (err)
+		goto err_channel;
+	return cq;
+
+err_channel:
+	vhca_channel_put(attr->channel);
+	vhca_slot_free(to_vctx(context), &cq->slot);
+err_free:
+	free(cq);
+	return vhca_null(err);
+}
+
+VHCA_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+					 struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = (uint32_t)cqe,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = (uint32_t)comp_vector,
+	};
+	struct vhca_cq *cq;
+
+	if (cqe < 1 || comp_vector < 0)
+		return vhca_null(EINVAL);
+	cq = cq_create(context, &attr);
+	return cq ? &cq->ibv : NULL;
+}
+
+/*
+ * A single-threaded CQ is one that the application promises to poll from one
+ * thread at a time; locking it all the same keeps that promise.
+ */
+static int check_cq_attr_ex(const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		return EOPNOTSUPP;
+	if (attr->wc_flags & ~WC_FLAGS_SUPPORTED)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	    attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		return EOPNOTSUPP;
+	return 0;
+}
+
+struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr)
+{
+	struct vhca_cq *cq;
+	int err;
+
+	err = check_cq_attr_ex(attr);
+	if (err)
+		return vhca_null(err);
+	cq = cq_create(context, attr);
+	if (!cq)
+		return NULL;
+	vhca_cq_init_poll_ex(cq, attr->wc_flags);
+	return &cq->ex;
+}
+
+VHCA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct vhca_destroy_cq cmd = { .cqn = ibcq->handle };
+	struct vhca_cq *cq = to_vcq(ibcq);
+	int err;
+
+	err = vhca_ioctl(ibcq->context, VHCA_IOC_DESTROY_CQ, &cmd);
+	if (err)
+		return err;
+	vhca_acks_wait(&cq->comp_acks, cmd.comp_events);
+	vhca_acks_wait(&cq->async_acks, cmd.async_events);
+	munmap(cq->buf, cq->buf_size);
+	vhca_slot_free(to_vctx(ibcq->context), &cq->slot);
+	vhca_channel_put(ibcq->channel);
+	free(cq);
+	return 0;
+}
+
+static struct vhca_cqe *cqe_at(struct vhca_cq *cq, uint32_t index)
+{
+	return &cq->ring[index & cq->mask];
+}
+
+/* Move a CQE to another slot, which keeps its own owner bit. */
+static void cqe_move(struct vhca_cq *cq, uint32_t to, uint32_t from)
+{
+	struct vhca_cqe cqe = *cqe_at(cq, from);
+
+	cqe.owner = cqe_at(cq, to)->owner;
+	*cqe_at(cq, to) = cqe;
+}
+
+/* How far the device has come: the first index whose CQE is not there yet. */
+static uint32_t cq_find_producer(struct vhca_cq *cq)
+{
+	uint32_t ci = cq->ci;
+	uint32_t pi;
+
+	while (cq->ci - ci <= cq->mask && vhca_cq_peek(cq))
+		cq->ci++;
+	pi = cq->ci;
+	cq->ci = ci;
+	return pi;
+}
+
+/**
+ * vhca_cq_clean - remove the CQEs of a QP
+ * @cq: CQ
+ * @qp: QP of which the device writes no more CQEs
+ *
+ * From the newest to the oldest, those of other QPs move up over the gaps.
+ */
+void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp)
+{
+	uint32_t from, to;
+
+	vhca_lock(&cq->lock);
+	from = cq_find_producer(cq);
+	for (to = from; from != cq->ci; ) {
+		from--;
+		if ((be32toh(cqe_at(cq, from)->flags_qpn) & VHCA_QPN_MASK) == qp->ibv.qp_num)
+			continue;
+		to--;
+		if (to != from)
+			cqe_move(cq, to, from);
+	}
+	if (to != cq->ci) {
+		cq->ci = to;
+		vhca_cq_consumed(cq);
+	}
+	if (cq->last_qp == qp)
+		cq->last_qp = NULL;
+	vhca_unlock(&cq->lock);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * lock.h: a lock small enough to inline into post and poll. Uncontended it is
+ * two atomic instructions and no call; contended it spins for about as long as
+ * a post takes, then sleeps on a futex, because on a small machine the holder
+ * may have lost its CPU.
+ *
+ * 0: free, 1: held, 2: held and somebody may sleep.
+ */
+#ifndef VHCA_LOCK_H
+#define VHCA_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct vhca_lock {
+	uint32_t word;
+};
+
+void vhca_lock_slow(struct vhca_lock *lock);
+void vhca_unlock_slow(struct vhca_lock *lock);
+
+static inline bool vhca_trylock(struct vhca_lock *lock)
+{
+	uint32_t free = 0;
+
+	return __atomic_compare_exchange_n(&lock->word, &free, 1, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+static inline void vhca_lock(struct vhca_lock *lock)
+{
+	if (__builtin_expect(!vhca_trylock(lock), 0))
+		vhca_lock_slow(lock);
+}
+
+static inline void vhca_unlock(struct vhca_lock *lock)
+{
+	if (__builtin_expect(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2, 0))
+		vhca_unlock_slow(lock);
+}
+
+#endif

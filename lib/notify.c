@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * notify.c: arm a CQ.
+ */
+#include "vhca_verbs.h"
+
+/*
+ * An application that asks for any completion and then for a solicited one,
+ * without an event in between, keeps the wider request: taking it back could
+ * lose the wake-up that somebody waits for.
+ */
+static uint32_t arm_word(const struct vhca_cq *cq, uint32_t sn, int solicited_only)
+{
+	uint32_t mode = solicited_only ? VHCA_ARM_SOLICITED : 0;
+
+	if ((cq->armed >> VHCA_ARM_SN_SHIFT) == sn)
+		mode &= cq->armed;
+	return sn << VHCA_ARM_SN_SHIFT | mode | (cq->ci & VHCA_CI_MASK);
+}
+
+/*
+ * Store the arm word, then look at the next CQE. The device writes a CQE, then
+ * looks at the arm word: one of the two sees the other. When it is us, the
+ * doorbell asks the device to answer the arm at once.
+ *
+ * Return: whether the doorbell was rung.
+ */
+static bool arm(struct vhca_cq *cq, int solicited_only)
+{
+	struct vhca_cq_dbr *dbr = cq->slot.record;
+	uint32_t sn = __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED) & VHCA_ARM_SN_MASK;
+
+	cq->armed = arm_word(cq, sn, solicited_only);
+	__atomic_store_n(&dbr->arm, htobe32(cq->armed), __ATOMIC_RELAXED);
+	vhca_barrier_full();
+	if (!vhca_cq_peek(cq))
+		return false;
+	vhca_barrier_doorbell();
+	vhca_slot_ring(&cq->slot, (uint64_t)cq->armed << VHCA_DB_ARM_SHIFT |
+				  (uint64_t)cq->ibv.handle << VHCA_DB_NUM_SHIFT);
+	return true;
+}
+
+int vhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct vhca_cq *cq = to_vcq(ibcq);
+	bool rung;
+
+	vhca_lock(&cq->lock);
+	rung = arm(cq, solicited_only);
+	vhca_unlock(&cq->lock);
+	return rung ? vhca_slot_kick(ibcq->context, &cq->slot) : 0;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * poll.c: take CQEs from the ring and turn them into work completions.
+ */
+#include "vhca_verbs.h"
+
+/* The numbers of the wire format are those of the verbs. */
+_Static_assert((int)VHCA_CQE_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR, "status");
+_Static_assert((int)VHCA_CQE_WR_FLUSH_ERR == (int)IBV_WC_WR_FLUSH_ERR, "status");
+_Static_assert((int)VHCA_CQE_REM_INV_REQ_ERR == (int)IBV_WC_REM_INV_REQ_ERR, "status");
+_Static_assert((int)VHCA_CQE_REM_OP_ERR == (int)IBV_WC_REM_OP_ERR, "status");
+_Static_assert((int)VHCA_CQE_RNR_RETRY_EXC_ERR == (int)IBV_WC_RNR_RETRY_EXC_ERR, "status");
+
+/**
+ * vhca_cq_peek - the next CQE, when there is one
+ * @cq: CQ, locked
+ *
+ * Return: the CQE, whose fields may now be read, or NULL.
+ */
+struct vhca_cqe *vhca_cq_peek(struct vhca_cq *cq)
+{
+	struct vhca_cqe *cqe = &cq->ring[cq->ci & cq->mask];
+	uint8_t ours = ((cq->ci >> cq->shift) & 1) ^ VHCA_CQE_OWNER;
+
+	if ((__atomic_load_n(&cqe->owner, __ATOMIC_RELAXED) & VHCA_CQE_OWNER) != ours)
+		return NULL;
+	vhca_barrier_owner();
+	return cqe;
+}
+
+/* Give the slots of all CQEs up to the consumer index back to the device. */
+void vhca_cq_consumed(struct vhca_cq *cq)
+{
+	struct vhca_cq_dbr *dbr = cq->slot.record;
+
+	vhca_barrier_consumed();
+	__atomic_store_n(&dbr->ci, htobe32(cq->ci & VHCA_CI_MASK), __ATOMIC_RELAXED);
+}
+
+static struct vhca_qp *cqe_qp(struct vhca_cq *cq, const struct vhca_cqe *cqe)
+{
+	uint32_t qpn = be32toh(cqe->flags_qpn) & VHCA_QPN_MASK;
+	struct vhca_qp *qp = cq->last_qp;
+
+	if (qp && qp->ibv.qp_num == qpn)
+		return qp;
+	qp = vhca_qp_find(to_vctx(cq->ibv.context), qpn);
+	cq->last_qp = qp;
+	return qp;
+}
+
+/*
+ * The stores of done and ci hand the WQE's entry in the queue's own record back
+ * to posters: they pair with the acquiring loads there, and come last.
+ */
+static void retire_send(struct vhca_sq *sq, uint16_t index, struct vhca_retired *out)
+{
+	const struct vhca_send_info *info;
+
+	info = &sq->info[index & (sq->size / VHCA_WQEBB_SIZE - 1)];
+	out->wr_id = info->wr_id;
+	out->opcode = info->opcode;
+	/* Retires the unsignaled ones before it as well. */
+	__atomic_store_n(&sq->done, info->seq + 1, __ATOMIC_RELEASE);
+}
+
+static void retire_recv(struct vhca_rq *rq, uint16_t index, struct vhca_retired *out)
+{
+	out->wr_id = rq->wr_id[index & rq->mask];
+	out->opcode = IBV_WC_RECV;
+	__atomic_store_n(&rq->ci, (uint16_t)(index + 1), __ATOMIC_RELEASE);
+}
+
+/**
+ * vhca_cqe_retire - find a CQE's WR and move the tail of its queue past it
+ * @cq: CQ, locked
+ * @cqe: from vhca_cq_peek()
+ * @out: the WR
+ *
+ * Return: 0, or EIO for a CQE that belongs to no QP of this context.
+ */
+int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_retired *out)
+{
+	struct vhca_qp *qp = cqe_qp(cq, cqe);
+
+	if (!qp)
+		return EIO;
+	if (cqe->opcode == VHCA_CQE_REQ)
+		retire_send(&qp->sq, be16toh(cqe->wqe_index), out);
+	else
+		retire_recv(&qp->rq, be16toh(cqe->wqe_index), out);
+	return 0;
+}
+
+enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe)
+{
+	return cqe->status < IBV_WC_GENERAL_ERR ? (enum ibv_wc_status)cqe->status :
+						  IBV_WC_GENERAL_ERR;
+}
+
+static void fill_wc(struct ibv_wc *wc, const struct vhca_cqe *cqe,
+		    const struct vhca_retired *retired)
+{
+	wc->wr_id = retired->wr_id;
+	wc->status = vhca_cqe_status(cqe);
+	wc->vendor_err = cqe->vendor_err;
+	wc->qp_num = be32toh(cqe->flags_qpn) & VHCA_QPN_MASK;
+	wc->wc_flags = 0;
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+
+	wc->opcode = retired->opcode;
+	wc->byte_len = be32toh(cqe->byte_len);
+	wc->imm_data = cqe->imm;
+	wc->src_qp = be32toh(cqe->src_qpn) & VHCA_QPN_MASK;
+	wc->slid = be16toh(cqe->slid);
+	wc->pkey_index = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+}
+
+int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct vhca_cq *cq = to_vcq(ibcq);
+	struct vhca_retired retired;
+	struct vhca_cqe *cqe;
+	int n, err = 0;
+
+	vhca_lock(&cq->lock);
+	for (n = 0; n < num_entries; n++) {
+		cqe = vhca_cq_peek(cq);
+		if (!cqe)
+			break;
+		err = vhca_cqe_retire(cq, cqe, &retired);
+		if (err)
+			break;
+		fill_wc(&wc[n], cqe, &retired);
+		cq->ci++;
+	}
+	if (n)
+		vhca_cq_consumed(cq);
+	vhca_unlock(&cq->lock);
+	return n || !err ? n : -err;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * post_recv.c: build receive WQEs.
+ */
+#include "vhca_verbs.h"
+
+static int build_wqe(const struct vhca_rq *rq, const struct ibv_recv_wr *wr)
+{
+	struct vhca_wqe_data *data = rq->buf + ((rq->pi & rq->mask) << rq->sge_shift);
+	struct vhca_wqe_data *end = data + (1 << rq->sge_shift);
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (!sge->length)
+			continue;
+		if (sge->length & VHCA_WQE_INLINE)
+			return EINVAL;
+		data->byte_count = htobe32(sge->length);
+		data->lkey = htobe32(sge->lkey);
+		data->addr = htobe64(sge->addr);
+		data++;
+	}
+	if (data != end)
+		*data = (struct vhca_wqe_data) { .lkey = htobe32(VHCA_INVALID_LKEY) };
+	return 0;
+}
+
+static int post_one(struct vhca_rq *rq, const struct ibv_recv_wr *wr)
+{
+	uint16_t held = rq->pi - __atomic_load_n(&rq->ci, __ATOMIC_ACQUIRE);
+	int err;
+
+	if (held >= rq->max_wr)
+		return ENOMEM;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+		return EINVAL;
+	err = build_wqe(rq, wr);
+	if (err)
+		return err;
+	rq->wr_id[rq->pi & rq->mask] = wr->wr_id;
+	rq->pi++;
+	return 0;
+}
+
+static void publish(struct vhca_qp *qp)
+{
+	struct vhca_qp_dbr *dbr = qp->slot.record;
+
+	vhca_barrier_record();
+	__atomic_store_n(&dbr->rq_pi, htobe32(qp->rq.pi & 0xffff), __ATOMIC_RELAXED);
+}
+
+/*
+ * The device finds receive WQEs by the record when a message comes. Only while
+ * it flushes does it want to be told: it set rq_watch, then looked at rq_pi; we
+ * stored rq_pi and now look at rq_watch. One of the two sees the other.
+ */
+static int tell_watcher(struct vhca_qp *qp)
+{
+	const struct vhca_qp_dbr *dbr = qp->slot.record;
+
+	vhca_barrier_full();
+	if (__builtin_expect(!__atomic_load_n(&dbr->rq_watch, __ATOMIC_RELAXED), 1))
+		return 0;
+	vhca_lock(&qp->sq.lock);
+	vhca_qp_doorbell(qp);
+	vhca_unlock(&qp->sq.lock);
+	return vhca_slot_kick(qp->ibv.context, &qp->slot);
+}
+
+int vhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vhca_qp *qp = to_vqp(ibqp);
+	struct ibv_recv_wr *first = wr;
+	int err = 0;
+
+	if (__atomic_load_n(&ibqp->state, __ATOMIC_RELAXED) == IBV_QPS_RESET) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	vhca_lock(&qp->rq.lock);
+	for (; wr; wr = wr->next) {
+		err = post_one(&qp->rq, wr);
+		if (err)
+			break;
+	}
+	if (wr != first)
+		publish(qp);
+	vhca_unlock(&qp->rq.lock);
+
+	if (err)
+		*bad_wr = wr;
+	if (wr != first && tell_watcher(qp)) {
+		/* The device is gone: none of them is ever used. */
+		*bad_wr = first;
+		return EIO;
+	}
+	return err;
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * unsupported.c: calls of the public ABI for which there is nothing yet. Each
+ * fails in its own manner: NULL, an errno value, or -1, with errno EOPNOTSUPP.
+ */
+#include "vhca_verbs.h"
+
+/* Shared receive queues */
+
+VHCA_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	(void)pd;
+	(void)attr;
+	return vhca_null(EOPNOTSUPP);
+}
+
+VHCA_EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
+{
+	(void)srq;
+	(void)attr;
+	(void)attr_mask;
+	return EOPNOTSUPP;
+}
+
+VHCA_EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	(void)srq;
+	(void)attr;
+	return EOPNOTSUPP;
+}
+
+VHCA_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	(void)srq;
+	return EOPNOTSUPP;
+}
+
+/* Completion queues and queue pairs */
+
+VHCA_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	(void)cq;
+	(void)cqe;
+	return EOPNOTSUPP;
+}
+
+VHCA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	(void)qp;
+	return vhca_null(EOPNOTSUPP);
+}
+
+VHCA_EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp;
+	(void)gid;
+	(void)lid;
+	return EOPNOTSUPP;
+}
+
+VHCA_EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)qp;
+	(void)gid;
+	(void)lid;
+	return EOPNOTSUPP;
+}
+
+VHCA_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return EOPNOTSUPP;
+}
+
+VHCA_EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return EOPNOTSUPP;
+}
+
+/* Addresses that only datagrams need */
+
+VHCA_EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
+				    struct ibv_wc *wc, struct ibv_grh *grh,
+				    struct ibv_ah_attr *attr)
+{
+	(void)context;
+	(void)port_num;
+	(void)wc;
+	(void)grh;
+	(void)attr;
+	return vhca_minus(EOPNOTSUPP);
+}
+
+VHCA_EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+						 struct ibv_grh *grh, uint8_t port_num)
+{
+	(void)pd;
+	(void)wc;
+	(void)grh;
+	(void)port_num;
+	return vhca_null(EOPNOTSUPP);
+}
+
+VHCA_EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
+					    struct ibv_ah_attr *attr,
+					    uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	(void)context;
+	(void)attr;
+	(void)eth_mac;
+	(void)vid;
+	return EOPNOTSUPP;
+}
+
+/* Memory */
+
+VHCA_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					     uint64_t iova, int fd, int access)
+{
+	(void)pd;
+	(void)offset;
+	(void)length;
+	(void)iova;
+	(void)fd;
+	(void)access;
+	return vhca_null(EOPNOTSUPP);
+}
+
+/* The MR stays as it was. */
+VHCA_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+			     size_t length, int access)
+{
+	(void)mr;
+	(void)flags;
+	(void)pd;
+	(void)addr;
+	(void)length;
+	(void)access;
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+/* Objects of another process */
+
+VHCA_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	(void)cmd_fd;
+	return vhca_null(EOPNOTSUPP);
+}
+
+VHCA_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	(void)context;
+	(void)pd_handle;
+	return vhca_null(EOPNOTSUPP);
+}
+
+VHCA_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	(void)pd;
+	errno = EOPNOTSUPP;
+}
+
+VHCA_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	(void)pd;
+	(void)mr_handle;
+	return vhca_null(EOPNOTSUPP);
+}
+
+VHCA_EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+	errno = EOPNOTSUPP;
+}
+
+VHCA_EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	(void)context;
+	(void)dm_handle;
+	return vhca_null(EOPNOTSUPP);
+}
+
+VHCA_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
+{
+	(void)dm;
+	errno = EOPNOTSUPP;
+}
+
+/* Drivers of the first libibverbs registered themselves so; none is asked here. */
+void ibv_register_driver(const char *name, void *init);
+VHCA_EXPORT void ibv_register_driver(const char *name, void *init)
+{
+	(void)name;
+	(void)init;
+	errno = EOPNOTSUPP;
+}

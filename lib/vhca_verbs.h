@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * vhca_verbs.h: the library's objects, and what its files offer each other.
+ */
+#ifndef VHCA_VERBS_H
+#define VHCA_VERBS_H
+
+#include <endian.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+#include "vhca_abi.h"
+
+#include "acks.h"
+#include "barrier.h"
+#include "lock.h"
+
+/* Everything is hidden but what the public ABI names. */
+#define VHCA_EXPORT		__attribute__((visibility("default")))
+#define VHCA_CACHE_LINE		__attribute__((aligned(64)))
+
+#define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+/**
+ * struct vhca_device - a device of the list
+ * @ibv: what the application sees.
+ * @provider_ops: NULL. Vendor libraries that ask whether a device is one of
+ *	theirs compare the pointer behind struct ibv_device with their own.
+ * @refs: device lists and contexts that refer to it.
+ */
+struct vhca_device {
+	struct ibv_device ibv;
+	const void *provider_ops;
+	uint32_t refs;
+	int index;
+	__be64 guid;
+};
+
+void vhca_device_get(struct vhca_device *dev);
+void vhca_device_put(struct vhca_device *dev);
+
+struct vhca_uar;
+
+/**
+ * struct vhca_slot - doorbell and record of one QP or CQ
+ * @uar: the UAR that it is in.
+ * @index: its line there.
+ * @doorbell: where to store doorbells.
+ * @kick_needed: word of the UAR page that asks for kicks.
+ * @record: its struct vhca_qp_dbr or vhca_cq_dbr.
+ * @kick_arg: argument of the kick.
+ */
+struct vhca_slot {
+	struct vhca_uar *uar;
+	uint32_t index;
+	uint64_t *doorbell;
+	const uint32_t *kick_needed;
+	void *record;
+	unsigned long kick_arg;
+};
+
+#define VHCA_QP_TABLE_SHIFT	12
+#define VHCA_QP_TABLE_SIZE	(1 << VHCA_QP_TABLE_SHIFT)
+
+/**
+ * struct vhca_context - an open device
+ * @vctx: what the application sees; its context.mutex protects the channels'
+ *	reference counts.
+ * @uar_lock: protects @uars and the slots in them.
+ * @qp_lock: held while a QP is created or destroyed, from the call to the
+ *	kernel until the table agrees, so that a number that is used again never
+ *	meets the CQEs of its former owner. Taken before a CQ's lock.
+ * @qps: QPs by number, two levels of VHCA_QP_TABLE_SIZE entries. Read by pollers
+ *	under their CQ's lock; see vhca_qp_forget().
+ */
+struct vhca_context {
+	struct verbs_context vctx;
+	struct vhca_query_device caps;
+	pthread_mutex_t uar_lock;
+	struct vhca_uar *uars;
+	pthread_mutex_t qp_lock;
+	struct vhca_qp **qps[VHCA_QP_TABLE_SIZE];
+};
+
+struct vhca_ah {
+	struct ibv_ah ibv;
+	struct vhca_av av;
+};
+
+/**
+ * struct vhca_cq - completion queue
+ * @ibv: what the application sees.
+ * @ex: the same, extended, for ibv_create_cq_ex().
+ * @lock: protects @ci, @armed, @last_qp, the records and the doorbell.
+ * @ring: the CQEs.
+ * @mask: their number less one; a power of two less one.
+ * @shift: log2 of their number.
+ * @ci: CQEs consumed.
+ * @armed: last arm word stored, host byte order.
+ * @arm_sn: sequence number for the next arm; advanced by each event read.
+ * @current: extended polling: the CQE being read.
+ * @current_opcode: and its opcode.
+ */
+struct vhca_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	struct vhca_acks comp_acks;
+	struct vhca_acks async_acks;
+	void *buf;
+	size_t buf_size;
+
+	struct vhca_lock lock VHCA_CACHE_LINE;
+	uint32_t ci;
+	uint32_t mask;
+	uint32_t shift;
+	struct vhca_cqe *ring;
+	struct vhca_qp *last_qp;
+	struct vhca_slot slot;
+	uint32_t armed;
+	uint32_t arm_sn;
+	const struct vhca_cqe *current;
+	enum ibv_wc_opcode current_opcode;
+};
+
+/**
+ * struct vhca_send_info - what a completion needs to know of a send WQE
+ * @wr_id: from the WR.
+ * @seq: the WR's number in this queue.
+ * @opcode: enum ibv_wc_opcode.
+ */
+struct vhca_send_info {
+	uint64_t wr_id;
+	uint32_t seq;
+	uint32_t opcode;
+};
+
+/**
+ * struct vhca_sq - send queue
+ * @lock: one poster at a time. Also protects the QP's doorbell: see
+ *	vhca_qp_doorbell().
+ * @buf: ring of basic blocks.
+ * @size: bytes of it, a power of two.
+ * @pi: producer index in basic blocks.
+ * @posted: WRs posted.
+ * @done: WRs retired; stored by pollers, read by posters.
+ * @max_wr: WRs that may be outstanding. So many of the largest size fit, so
+ *	that no other check for room is needed.
+ * @info: by basic block, valid at the first of a WQE.
+ */
+struct vhca_sq {
+	struct vhca_lock lock;
+	uint32_t pi;
+	uint32_t posted;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t max_inline;
+	uint32_t size;
+	uint8_t *buf;
+	struct vhca_send_info *info;
+	uint32_t done VHCA_CACHE_LINE;
+};
+
+/**
+ * struct vhca_rq - receive queue
+ * @lock: one poster at a time.
+ * @buf: ring of WQEs.
+ * @pi: WQEs posted.
+ * @ci: WQEs completed; stored by pollers, read by posters.
+ * @max_wr: WQEs that the ring holds, or 0 when none were asked for.
+ * @mask: WQEs of the ring less one.
+ * @sge_shift: log2 of the data segments of a WQE.
+ * @wr_id: by WQE.
+ */
+struct vhca_rq {
+	struct vhca_lock lock;
+	uint32_t pi;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t mask;
+	uint32_t sge_shift;
+	struct vhca_wqe_data *buf;
+	uint64_t *wr_id;
+	uint32_t ci VHCA_CACHE_LINE;
+};
+
+/**
+ * struct vhca_qp - queue pair
+ * @ibv: what the application sees; its state is what posting goes by.
+ */
+struct vhca_qp {
+	struct ibv_qp ibv;
+	struct vhca_acks async_acks;
+	void *buf;
+	size_t buf_size;
+	bool sig_all;
+	struct vhca_slot slot;
+	struct vhca_sq sq VHCA_CACHE_LINE;
+	struct vhca_rq rq VHCA_CACHE_LINE;
+};
+
+static inline struct vhca_context *to_vctx(struct ibv_context *ibv)
+{
+	return container_of(ibv, struct vhca_context, vctx.context);
+}
+
+static inline struct vhca_device *to_vdev(struct ibv_device *ibv)
+{
+	return container_of(ibv, struct vhca_device, ibv);
+}
+
+static inline struct vhca_cq *to_vcq(struct ibv_cq *ibv)
+{
+	return container_of(ibv, struct vhca_cq, ibv);
+}
+
+static inline struct vhca_qp *to_vqp(struct ibv_qp *ibv)
+{
+	return container_of(ibv, struct vhca_qp, ibv);
+}
+
+/* Returns 0 or an errno value. */
+static inline int vhca_ioctl(struct ibv_context *ctx, unsigned long cmd, void *arg)
+{
+	return ioctl(ctx->cmd_fd, cmd, arg) ? errno : 0;
+}
+
+/* What pointer-returning calls fail with. */
+static inline void *vhca_null(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+/* What calls that return -1 fail with. */
+static inline int vhca_minus(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* Log2 of the smallest power of two that is not less than @n, @n not 0. */
+static inline unsigned int vhca_log2_up(uint32_t n)
+{
+	return n > 1 ? 32 - (unsigned int)__builtin_clz(n - 1) : 0;
+}
+
+/* uar.c */
+int vhca_slot_alloc(struct vhca_context *ctx, struct vhca_slot *slot);
+void vhca_slot_free(struct vhca_context *ctx, struct vhca_slot *slot);
+void vhca_uar_free_all(struct vhca_context *ctx);
+uint32_t vhca_slot_uar(const struct vhca_slot *slot);
+
+/* The device must see one store: half a doorbell would be another doorbell. */
+static inline void vhca_slot_ring(struct vhca_slot *slot, uint64_t value)
+{
+	__atomic_store_n(slot->doorbell, htobe64(value), __ATOMIC_RELAXED);
+}
+
+/**
+ * vhca_slot_kick - tell the device of a doorbell when it is not watching
+ * @ctx: the context
+ * @slot: where the doorbell was stored
+ *
+ * The only system call of the data path. Called without locks: the device may
+ * execute the queue in here.
+ *
+ * Return: 0, or EIO when the device is gone.
+ */
+static inline int vhca_slot_kick(struct ibv_context *ctx, const struct vhca_slot *slot)
+{
+	vhca_barrier_full();
+	if (__builtin_expect(!__atomic_load_n(slot->kick_needed, __ATOMIC_RELAXED), 1))
+		return 0;
+	return ioctl(ctx->cmd_fd, VHCA_IOC_KICK, slot->kick_arg) ? errno : 0;
+}
+
+/* query.c */
+int vhca_query_device_ex(struct ibv_context *context,
+			 const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int vhca_query_port(struct ibv_context *context, uint8_t port,
+		    struct ibv_port_attr *attr, size_t attr_len);
+
+/* cq.c */
+struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
+				    struct ibv_cq_init_attr_ex *attr);
+void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp);
+
+/**
+ * struct vhca_retired - the WR that a CQE completes
+ * @wr_id: of the WR.
+ * @opcode: for the work completion; counts only on success.
+ */
+struct vhca_retired {
+	uint64_t wr_id;
+	enum ibv_wc_opcode opcode;
+};
+
+/* poll.c: the CQ's lock is held, but for vhca_poll_cq() */
+struct vhca_cqe *vhca_cq_peek(struct vhca_cq *cq);
+int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_retired *out);
+enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe);
+void vhca_cq_consumed(struct vhca_cq *cq);
+int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+
+/* poll_ex.c */
+void vhca_cq_init_poll_ex(struct vhca_cq *cq, uint64_t wc_flags);
+
+/* notify.c */
+int vhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+
+/* channel.c */
+void vhca_channel_get(struct ibv_comp_channel *channel);
+void vhca_channel_put(struct ibv_comp_channel *channel);
+
+/* qp_table.c */
+int vhca_qp_remember(struct vhca_context *ctx, struct vhca_qp *qp);
+void vhca_qp_forget(struct vhca_context *ctx, struct vhca_qp *qp);
+
+static inline struct vhca_qp *vhca_qp_find(struct vhca_context *ctx, uint32_t qpn)
+{
+	struct vhca_qp **leaf;
+
+	leaf = __atomic_load_n(&ctx->qps[qpn >> VHCA_QP_TABLE_SHIFT], __ATOMIC_ACQUIRE);
+	return leaf ? __atomic_load_n(&leaf[qpn & (VHCA_QP_TABLE_SIZE - 1)],
+				      __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* post_send.c, post_recv.c */
+int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int vhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+uint32_t vhca_send_wqe_size(uint32_t max_sge, uint32_t max_inline);
+void vhca_qp_doorbell(struct vhca_qp *qp);
+
+/* av.c */
+void vhca_av_from_attr(struct vhca_av *av, const struct ibv_ah_attr *attr);
+void vhca_av_to_attr(const struct vhca_av *av, struct ibv_ah_attr *attr);
+
+#endif
