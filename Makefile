@@ -12,9 +12,12 @@
 
 machine := selftests/machine.sh
 
-KDIR ?= $(shell bash $(machine) default_kdir)
-REL = $(or $(shell cat $(KDIR)/include/config/kernel.release 2>/dev/null),\
-	$(error no built kernel headers in KDIR=$(KDIR)))
+ifndef KDIR
+KDIR := $(shell bash $(machine) default_kdir)
+endif
+# What uname -r says there; Debian's kernel.release differs from it.
+REL := $(shell sed -n 's/.*UTS_RELEASE "\(.*\)".*/\1/p' \
+	$(KDIR)/include/generated/utsrelease.h 2>/dev/null)
 B = build/$(REL)
 W ?= 1
 
@@ -33,19 +36,24 @@ jobs = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 all: modules lib selftests
 
+# What the library and the selftests are built with, and the programs that the
+# library is made to carry: it must know which of libibverbs' private symbols
+# they ask for.
 deps:
-	@bash $(machine) need gcc libc6-dev libibverbs-dev
+	@bash $(machine) need gcc libc6-dev libibverbs-dev ibverbs-providers \
+		ibverbs-utils perftest rdma-core rdmacm-utils strace
 
 # The links are made anew each time, those of removed files go, and so every
 # rebuild that a change of the tree needs is left to Kbuild.
 modules:
+	$(if $(REL),,$(error no built kernel headers in KDIR=$(KDIR)))
 	@mkdir -p $(addprefix $(B)/,$(rooms))
 	@flock $(B)/.lock sh -c 'find $(B) -xtype l -delete; \
 		for f in $(sources); do ln -sfr $$f $(B)/$$f; done; \
 		exec "$$@"' - $(MAKE) $(jobs) -C $(KDIR) M=$(CURDIR)/$(B) W=$(W) modules
 
 lib: deps
-	$(MAKE) -C lib
+	$(MAKE) -C lib VERSION=$(VERSION)
 
 selftests: deps
 	$(MAKE) -C selftests
@@ -67,9 +75,21 @@ unload:
 	rmmod vhca
 	rmmod vhca_device
 
+install: modules lib
+	install -d $(DESTDIR)$(MODDIR) $(DESTDIR)$(INCLUDEDIR)/vhca
+	install -m 644 $(B)/driver/vhca.ko $(B)/device/vhca_device.ko $(DESTDIR)$(MODDIR)
+	install -m 644 $(wildcard uapi/*.h) $(DESTDIR)$(INCLUDEDIR)/vhca
+	$(MAKE) -C lib VERSION=$(VERSION) install
+	$(if $(DESTDIR),,depmod $(REL))
+
+uninstall:
+	$(MAKE) -C lib uninstall
+	rm -rf $(DESTDIR)$(MODDIR) $(DESTDIR)$(INCLUDEDIR)/vhca
+	$(if $(DESTDIR),,depmod $(REL))
+
 clean:
 	rm -rf build
 	$(MAKE) -C lib clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all deps modules lib selftests lint check demo load unload clean
+.PHONY: all deps modules lib selftests lint check demo load unload install uninstall clean

@@ -61,6 +61,7 @@ finish()
 watch()
 {
 	sleep "$vm_timeout"
+	: >/run/vm-timeout
 	echo w >/proc/sysrq-trigger
 	kill -KILL -- "-$1"
 	# Should the command not even die, this still ends the run.
@@ -70,6 +71,7 @@ watch()
 furnish
 log_port=$(port log)
 exec 3>"$(port status)"
+echo up >&3
 output_port=$(port output)
 exec 4> >(exec 3>&-; exec cat >"$output_port")
 cat=$!
@@ -95,7 +97,8 @@ watch $command 4>&- &
 watch=$!
 wait $command
 status=$?
-kill $watch
+[ ! -e /run/vm-timeout ] || status=timeout
+kill $watch 2>/dev/null
 exec 4>&-
 # Processes left behind may hold the output open: they get two seconds.
 for ((i = 0; i < 100; i++)); do

@@ -28,8 +28,10 @@ have()
 			! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
 	gcc | make | cpio | kmod | sparse | strace | perl | shellcheck | dkms | bc)
 		command -v "$1" >/dev/null ;;
+	ibverbs-providers)	ldconfig -p | grep -q libmlx5 ;;
 	ibverbs-utils)		command -v ibv_rc_pingpong >/dev/null ;;
 	iproute2)		command -v ip >/dev/null ;;
+	rdmacm-utils)		command -v rping >/dev/null ;;
 	libc6-dev)		[ -e /usr/include/stdio.h ] ;;
 	libelf-dev)		[ -e /usr/include/libelf.h ] ;;
 	libibverbs-dev)		[ -e /usr/include/infiniband/verbs.h ] ;;
@@ -37,6 +39,7 @@ have()
 	perftest)		command -v ib_send_lat >/dev/null ;;
 	procps)			command -v ps >/dev/null ;;
 	qemu-system-x86)	command -v qemu-system-x86_64 >/dev/null ;;
+	rdma-core)		[ -e /usr/share/doc/rdma-core ] ;;
 	xz-utils)		command -v xz >/dev/null ;;
 	*)			dpkg-query -W -f '${Status}' "$1" 2>/dev/null |
 					grep -q ' installed$' ;;
