@@ -9,17 +9,19 @@
 #include <stdint.h>
 
 /*
- * Defines NAME@IBVERBS_1.0, returning TYPE VALUE. Callers pass arguments, which
+ * Defines NAME@VERSION, returning TYPE VALUE. Callers pass arguments, which
  * the calling conventions of all our architectures let us disregard.
  */
-#define COMPAT(type, name, value)						\
+#define COMPAT_AT(version, type, name, value)					\
 	__attribute__((visibility("default"))) type compat_1_0_##name(void);	\
 	__attribute__((visibility("default"))) type compat_1_0_##name(void)	\
 	{									\
 		errno = EOPNOTSUPP;						\
 		return value;							\
 	}									\
-	__asm__(".symver compat_1_0_" #name "," #name "@IBVERBS_1.0")
+	__asm__(".symver compat_1_0_" #name "," #name "@" version)
+
+#define COMPAT(type, name, value)	COMPAT_AT("IBVERBS_1.0", type, name, value)
 
 #define COMPAT_PTR(name)	COMPAT(void *, name, NULL)
 #define COMPAT_ERR(name)	COMPAT(int, name, EOPNOTSUPP)
@@ -60,3 +62,6 @@ COMPAT_PTR(ibv_create_ah);
 COMPAT_ERR(ibv_destroy_ah);
 COMPAT_ERR(ibv_attach_mcast);
 COMPAT_ERR(ibv_detach_mcast);
+
+/* Drivers registered themselves so once; here none is ever asked. */
+COMPAT_AT("IBVERBS_1.1", int, ibv_register_driver, EOPNOTSUPP);

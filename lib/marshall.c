@@ -42,7 +42,7 @@ static void copy_cap(struct ibv_qp_cap *cap, const struct ib_uverbs_qp_attr *src
 VHCA_EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
 					    struct ib_uverbs_qp_attr *src)
 {
-	dst->qp_state = (enum ibv_qp_state)src->qp_state;
+	/* Not qp_state: in it the caller says which state it prepares for. */
 	dst->cur_qp_state = (enum ibv_qp_state)src->cur_qp_state;
 	dst->path_mtu = (enum ibv_mtu)src->path_mtu;
 	dst->path_mig_state = (enum ibv_mig_state)src->path_mig_state;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * strings.c: names of enumeration values.
+ * strings.c: names of enumeration values, as the InfiniBand specification has
+ * them: programs print them and scripts look for them.
  */
 #include "vhca_verbs.h"
 
@@ -26,16 +27,15 @@ VHCA_EXPORT const char *ibv_node_type_str(enum ibv_node_type node_type)
 	return NAME_IN(names, node_type);
 }
 
-/* Scripts look for the names in capitals. */
 VHCA_EXPORT const char *ibv_port_state_str(enum ibv_port_state port_state)
 {
 	static const char *const names[] = {
 		[IBV_PORT_NOP]		= "no state change (NOP)",
-		[IBV_PORT_DOWN]		= "PORT_DOWN",
-		[IBV_PORT_INIT]		= "PORT_INIT",
-		[IBV_PORT_ARMED]	= "PORT_ARMED",
-		[IBV_PORT_ACTIVE]	= "PORT_ACTIVE",
-		[IBV_PORT_ACTIVE_DEFER]	= "PORT_ACTIVE_DEFER",
+		[IBV_PORT_DOWN]		= "down",
+		[IBV_PORT_INIT]		= "init",
+		[IBV_PORT_ARMED]	= "armed",
+		[IBV_PORT_ACTIVE]	= "active",
+		[IBV_PORT_ACTIVE_DEFER]	= "active defer",
 	};
 
 	return NAME_IN(names, port_state);
@@ -75,24 +75,24 @@ VHCA_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_SUCCESS]		= "success",
 		[IBV_WC_LOC_LEN_ERR]		= "local length error",
 		[IBV_WC_LOC_QP_OP_ERR]		= "local QP operation error",
-		[IBV_WC_LOC_EEC_OP_ERR]		= "local EEC operation error",
+		[IBV_WC_LOC_EEC_OP_ERR]		= "local EE context operation error",
 		[IBV_WC_LOC_PROT_ERR]		= "local protection error",
-		[IBV_WC_WR_FLUSH_ERR]		= "WR flushed",
-		[IBV_WC_MW_BIND_ERR]		= "memory window bind error",
-		[IBV_WC_BAD_RESP_ERR]		= "bad response",
+		[IBV_WC_WR_FLUSH_ERR]		= "Work Request Flushed Error",
+		[IBV_WC_MW_BIND_ERR]		= "memory management operation error",
+		[IBV_WC_BAD_RESP_ERR]		= "bad response error",
 		[IBV_WC_LOC_ACCESS_ERR]		= "local access error",
 		[IBV_WC_REM_INV_REQ_ERR]	= "remote invalid request error",
 		[IBV_WC_REM_ACCESS_ERR]		= "remote access error",
 		[IBV_WC_REM_OP_ERR]		= "remote operation error",
-		[IBV_WC_RETRY_EXC_ERR]		= "transport retries exceeded",
-		[IBV_WC_RNR_RETRY_EXC_ERR]	= "RNR retries exceeded",
-		[IBV_WC_LOC_RDD_VIOL_ERR]	= "local RDD violation",
+		[IBV_WC_RETRY_EXC_ERR]		= "transport retry counter exceeded",
+		[IBV_WC_RNR_RETRY_EXC_ERR]	= "RNR retry counter exceeded",
+		[IBV_WC_LOC_RDD_VIOL_ERR]	= "local RDD violation error",
 		[IBV_WC_REM_INV_RD_REQ_ERR]	= "remote invalid RD request",
-		[IBV_WC_REM_ABORT_ERR]		= "remote abort",
-		[IBV_WC_INV_EECN_ERR]		= "invalid EEC number",
-		[IBV_WC_INV_EEC_STATE_ERR]	= "invalid EEC state",
+		[IBV_WC_REM_ABORT_ERR]		= "remote aborted error",
+		[IBV_WC_INV_EECN_ERR]		= "invalid EE context number",
+		[IBV_WC_INV_EEC_STATE_ERR]	= "invalid EE context state",
 		[IBV_WC_FATAL_ERR]		= "fatal error",
-		[IBV_WC_RESP_TIMEOUT_ERR]	= "response timeout",
+		[IBV_WC_RESP_TIMEOUT_ERR]	= "response timeout error",
 		[IBV_WC_GENERAL_ERR]		= "general error",
 		[IBV_WC_TM_ERR]			= "tag matching error",
 		[IBV_WC_TM_RNDV_INCOMPLETE]	= "tag matching rendezvous incomplete",

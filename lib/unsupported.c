@@ -189,12 +189,3 @@ VHCA_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
 	(void)dm;
 	errno = EOPNOTSUPP;
 }
-
-/* Drivers of the first libibverbs registered themselves so; none is asked here. */
-void ibv_register_driver(const char *name, void *init);
-VHCA_EXPORT void ibv_register_driver(const char *name, void *init)
-{
-	(void)name;
-	(void)init;
-	errno = EOPNOTSUPP;
-}
