@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# host_build.sh: what can be told on the host about building. A test on the host
+# needs no module loaded and leaves nothing behind.
+here=$(dirname "$(readlink -f "$0")")
+top=$(dirname "$here")
+. "$here/machine.sh"
+need dkms
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$top/dkms.conf")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+n=0
+
+# result NAME COMMAND...: run the command, report on it under NAME.
+result()
+{
+	local name=$1 r=ok
+
+	shift
+	n=$((n + 1))
+	"$@" >"$work/log" 2>&1 || r="not ok"
+	[ "$r" = ok ] || sed 's/^/# /' "$work/log"
+	echo "$r $n $name"
+}
+
+# The sources alone, as a clone has them.
+clone()
+{
+	mkdir "$work/tree" &&
+		(cd "$top" && git ls-files -coz --exclude-standard |
+			xargs -0 cp --parents -at "$work/tree")
+}
+
+in_dkms()
+{
+	local action=$1
+
+	shift
+	dkms "$action" --dkmstree "$work/dkms" --sourcetree "$work/src" \
+		--installtree "$work/lib" -m vhca -v "$version" "$@"
+}
+
+dkms_add()
+{
+	mkdir -p "$work/dkms" "$work/lib" "$work/src" &&
+		cp -a "$work/tree" "$work/src/vhca-$version" && in_dkms add
+}
+
+# Debian's headers of kernel $1, without its image.
+headers()
+{
+	local rel
+
+	rel=$(release_here "$1")
+	[ -n "$rel" ] && echo "$rel"
+}
+
+dkms_build()
+{
+	local rel
+
+	rel=$(headers "$1") && in_dkms build -k "$rel" \
+		--kernelsourcedir "/usr/src/linux-headers-$rel"
+}
+
+dkms_install()
+{
+	local rel
+
+	rel=$(headers "$1") && in_dkms install -k "$rel" --no-depmod \
+		--kernelsourcedir "/usr/src/linux-headers-$rel" &&
+		ls "$work/lib/$rel"/updates/dkms/vhca{,_device}.ko*
+}
+
+dkms_remove()
+{
+	in_dkms remove --all && ! find "$work/lib" -type f | grep .
+}
+
+make_tree()
+{
+	make -s -C "$work/tree" "$@" DESTDIR="$work/dest"
+}
+
+install_all()
+{
+	make_tree install && cd "$work/dest" &&
+		find . -name vhca.ko | grep . && find . -name vhca_device.ko | grep . &&
+		find . -path '*/vhca/libibverbs.so.1' | grep . &&
+		find . -name 'vhca*.pc' | grep . && test -x usr/local/bin/vhcarun &&
+		test -e usr/local/include/vhca/vhca_abi.h
+}
+
+# What is installed works from where it is: the C compiler finds the headers.
+use_headers()
+{
+	echo '#include <vhca/vhca_abi.h>' |
+		gcc -Wall -Werror -fsyntax-only -xc -I"$work/dest/usr/local/include" -
+}
+
+uninstall_all()
+{
+	make_tree uninstall && ! find "$work/dest" ! -type d | grep .
+}
+
+# A changed header rebuilds what includes it; nothing changed rebuilds nothing.
+rebuild()
+{
+	make_tree modules >"$work/first" || return
+	! grep -E '(CC|LD) \[M\]' "$work/first" || return
+	touch "$work/tree/include/vhca_prm.h"
+	make -C "$work/tree" modules | grep -E 'CC \[M\].*driver/' &&
+		make -C "$work/tree" modules | { ! grep -E 'CC \[M\]'; }
+}
+
+# The selftests build where the kernel keeps its own, and link the system's library.
+in_kernel_tree()
+{
+	local source
+
+	source=$(kernel_source) && cp -a "$source" "$work/linux" &&
+		cp -a "$work/tree/selftests" "$work/linux/tools/testing/selftests/vhca" &&
+		make -C "$work/linux/tools/testing/selftests/vhca" CFLAGS="-I$work/tree/uapi"
+}
+
+echo "TAP version 13"
+echo "1..12"
+result "clone the sources" clone
+result "dkms add" dkms_add
+for k in 6.1 6.12; do
+	result "dkms build, $k" dkms_build $k
+	result "dkms install, $k" dkms_install $k
+done
+result "dkms remove leaves nothing" dkms_remove
+result "make install into DESTDIR" install_all
+result "installed headers compile" use_headers
+result "a rebuild is neither too much nor too little" rebuild
+result "make uninstall leaves nothing" uninstall_all
+result "selftests build in a kernel tree" in_kernel_tree

@@ -1,0 +1,89 @@
+#!/usr/bin/awk -f
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# ktap.awk: read what run_tests.sh prints, as it comes; print a line a test, and
+# all of a test's output when it failed. Leaves in the file `result`, one a line:
+#   pass N, fail N, skip N      results, of subtests where a test has any
+#   done TEST                   tests that ended
+#   open TEST                   the test that was running when the output ended
+#   failed WHAT                 what failed
+# -v config=NAME -v result=FILE
+
+function fail(what)
+{
+	failed++
+	bad[++nbad] = config ": " test ": " what
+}
+
+function finish(ok, skip, why,    i)
+{
+	if (!passed && !failed && !skipped) {
+		if (skip)
+			skipped = 1
+		else if (ok)
+			passed = 1
+	} else if (ok && plan > passed + failed + skipped) {
+		fail("only " passed + failed + skipped " of " plan " results")
+	}
+	if (!ok && !failed)
+		fail(why)
+	printf "%-12s %-28s %d passed, %d failed%s\n", config, test, passed,
+		failed, skipped ? ", " skipped " skipped" : ""
+	if (failed)
+		for (i = 1; i <= lines; i++)
+			print "    " line[i]
+	fflush()
+	pass += passed
+	fails += failed
+	skips += skipped
+	done[++ndone] = test
+	test = ""
+}
+
+/^# selftests: vhca: / {
+	test = $4
+	passed = failed = skipped = plan = lines = 0
+	next
+}
+
+test == "" { next }
+
+/^(not )?ok [0-9]+ selftests: vhca: / {
+	line[++lines] = $0
+	why = $0
+	sub(/^.* # /, "", why)
+	finish($1 == "ok", / # SKIP/, why)
+	next
+}
+
+{ line[++lines] = substr($0, 3) }
+
+/^# 1\.\.[0-9]+/ { plan = substr($2, 4) + 0 }
+/^# ok [0-9]+/ {
+	if (/# SKIP/)
+		skipped++
+	else
+		passed++
+}
+/^# not ok [0-9]+/ {
+	what = $0
+	sub(/^# not ok [0-9]+ (- )?/, "", what)
+	fail(what)
+}
+
+END {
+	if (test != "") {
+		printf "%-12s %-28s did not end\n", config, test
+		for (i = 1; i <= lines; i++)
+			print "    " line[i]
+	}
+	print "pass " pass + 0 >result
+	print "fail " fails + 0 >result
+	print "skip " skips + 0 >result
+	for (i = 1; i <= ndone; i++)
+		print "done " done[i] >result
+	if (test != "")
+		print "open " test >result
+	for (i = 1; i <= nbad; i++)
+		print "failed " bad[i] >result
+}
