@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Counters of a function and of its vectors, under debugfs, one
+ * "name value" a line. Readable by root only.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "vdev.h"
+
+static struct dentry *stats_root;
+
+static const char * const vdev_stat_names[VDEV_STATS] = {
+	[VDEV_DOORBELLS]	= "doorbells",
+	[VDEV_KICKS]		= "kicks",
+	[VDEV_WQES]		= "wqes",
+	[VDEV_RECV_WQES]	= "recv_wqes",
+	[VDEV_CQES]		= "cqes",
+	[VDEV_EQES]		= "eqes",
+	[VDEV_MSIX]		= "msix",
+	[VDEV_MSIX_PENDED]	= "msix_pended",
+	[VDEV_COMMANDS]		= "commands",
+	[VDEV_RNR_NAKS]		= "rnr_naks",
+	[VDEV_RETRIES]		= "retries",
+	[VDEV_OVERRUNS]		= "overruns",
+};
+
+static u64 stat_sum(struct vdev *dev, enum vdev_stat stat)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(dev->stats, cpu)->count[stat]);
+	return sum;
+}
+
+static int counters_show(struct seq_file *s, void *unused)
+{
+	struct vdev *dev = s->private;
+	enum vdev_stat stat;
+
+	for (stat = 0; stat < VDEV_STATS; stat++)
+		seq_printf(s, "%s %llu\n", vdev_stat_names[stat], stat_sum(dev, stat));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+static int vectors_show(struct seq_file *s, void *unused)
+{
+	struct vdev *dev = s->private;
+	unsigned int i;
+
+	seq_puts(s, "vector sent pended pending masked cpu\n");
+	for (i = 0; i < VHCA_MSIX_VECTORS; i++) {
+		struct vdev_vector *vec = &dev->vector[i];
+
+		seq_printf(s, "%u %lld %lld %d %d %u\n", i, atomic64_read(&vec->sent),
+			   atomic64_read(&vec->pended), vdev_msix_pending(dev, i),
+			   vdev_msix_blocked(dev, i), READ_ONCE(vec->cpu));
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(vectors);
+
+void vdev_stats_init(void)
+{
+	stats_root = debugfs_create_dir("vhca_device", NULL);
+}
+
+void vdev_stats_exit(void)
+{
+	debugfs_remove(stats_root);
+}
+
+void vdev_stats_add(struct vdev *dev)
+{
+	char name[12];
+
+	snprintf(name, sizeof(name), "%u", dev->index);
+	dev->debugfs = debugfs_create_dir(name, stats_root);
+	debugfs_create_file("counters", 0400, dev->debugfs, dev, &counters_fops);
+	debugfs_create_file("vectors", 0400, dev->debugfs, dev, &vectors_fops);
+}
+
+void vdev_stats_remove(struct vdev *dev)
+{
+	debugfs_remove(dev->debugfs);
+}
