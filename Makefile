@@ -62,7 +62,7 @@ lint:
 	@bash selftests/lint.sh
 
 check: lib selftests
-	@bash selftests/check.sh
+	@bash selftests/check.sh $(TESTS)
 
 demo: lib
 	@bash selftests/vm --kernel 6.12 -- bash selftests/demo.sh
