@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# host_build.sh: what can be told on the host about building. A test on the host
-# needs no module loaded and leaves nothing behind.
+# host_build.sh: DKMS, install and uninstall, rebuilds, and the selftests in a
+# kernel tree, all on a copy of the sources. Runs on the host, loads nothing.
 here=$(dirname "$(readlink -f "$0")")
 top=$(dirname "$here")
 . "$here/machine.sh"
@@ -47,13 +47,10 @@ dkms_add()
 		cp -a "$work/tree" "$work/src/vhca-$version" && in_dkms add
 }
 
-# Debian's headers of kernel $1, without its image.
+# The release of kernel $1 that has headers here; a test fails without.
 headers()
 {
-	local rel
-
-	rel=$(release_here "$1")
-	[ -n "$rel" ] && echo "$rel"
+	release_here "$1" | grep .
 }
 
 dkms_build()
@@ -68,7 +65,7 @@ dkms_install()
 {
 	local rel
 
-	rel=$(headers "$1") && in_dkms install -k "$rel" --no-depmod \
+	rel=$(headers "$1") && mkdir -p "$work/lib/$rel" && in_dkms install -k "$rel" --no-depmod \
 		--kernelsourcedir "/usr/src/linux-headers-$rel" &&
 		ls "$work/lib/$rel"/updates/dkms/vhca{,_device}.ko*
 }
