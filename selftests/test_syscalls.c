@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * test_syscalls.c: posting and polling make no system call while the device is
+ * watching, and at most one kick a post when it is not.
+ *
+ * Method: the program under test is a child that is traced with PTRACE_SYSCALL,
+ * so that it stops at each system call it makes, whatever library makes it. It
+ * says by a word in shared memory in which stretch of the test it is; the tracer
+ * reads the word at each stop and counts. Nothing marks a stretch that would be a
+ * system call itself, so a stretch without any runs undisturbed.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/ptrace.h>
+#include <sys/sysinfo.h>
+#include <sys/syscall.h>
+
+#include "../uapi/vhca_abi.h"
+#include "pair.h"
+
+#define STRETCHES	100
+#define MESSAGES	100	/* posts in a stretch */
+#define PATIENCE	100000000u
+
+/* In shared memory. */
+struct view {
+	int stretch;		/* 1 to STRETCHES; 0: not counted */
+	unsigned int kicks[STRETCHES + 1];
+	unsigned int others[STRETCHES + 1];
+	long long other_nr;	/* one that was no kick */
+	bool ended;
+};
+
+FIXTURE(syscalls)
+{
+	struct view *view;
+};
+
+FIXTURE_SETUP(syscalls)
+{
+	self->view = mmap(NULL, sizeof(*self->view), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->view);
+}
+
+FIXTURE_TEARDOWN(syscalls)
+{
+	munmap(self->view, sizeof(*self->view));
+}
+
+static void enter(struct view *view, int stretch)
+{
+	__atomic_store_n(&view->stretch, stretch, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Tracer
+ */
+static void count_call(struct view *view, pid_t pid)
+{
+	struct __ptrace_syscall_info info;
+	int stretch = __atomic_load_n(&view->stretch, __ATOMIC_SEQ_CST);
+
+	if (!stretch || ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info) < 0 ||
+	    info.op != PTRACE_SYSCALL_INFO_ENTRY)
+		return;
+	if (info.entry.nr == SYS_ioctl && (uint32_t)info.entry.args[1] == VHCA_IOC_KICK) {
+		view->kicks[stretch]++;
+	} else {
+		view->others[stretch]++;
+		view->other_nr = info.entry.nr;
+	}
+}
+
+/* Until the child is gone. */
+static void trace(struct view *view, pid_t pid)
+{
+	int status, sig = 0;
+
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		return;
+	ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+	while (!ptrace(PTRACE_SYSCALL, pid, 0, sig) && waitpid(pid, &status, 0) == pid &&
+	       WIFSTOPPED(status)) {
+		sig = WSTOPSIG(status);
+		if (sig == (SIGTRAP | 0x80)) {
+			count_call(view, pid);
+			sig = 0;
+		}
+	}
+}
+
+static void run_traced(struct __test_metadata *_metadata, struct view *view,
+		       void (*program)(struct __test_metadata *_metadata, struct view *view))
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		program(_metadata, view);
+		view->ended = true;
+		_exit(0);
+	}
+	ASSERT_LT(0, pid);
+	trace(view, pid);
+	ASSERT_TRUE(view->ended);
+}
+
+/*
+ * The programs under test. In a stretch they may not look at the clock either.
+ */
+static bool poll_spinning(struct ibv_cq *cq)
+{
+	unsigned int patience = PATIENCE;
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(cq, 1, &wc)) && --patience)
+		;
+	return n == 1 && wc.status == IBV_WC_SUCCESS;
+}
+
+static bool messages(struct pair *p, int n)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+
+	while (n--)
+		if (post_recv(b, n, 0, 100) || post_send(a, n, 0, 64, IBV_SEND_SIGNALED) ||
+		    !poll_spinning(b->rcq) || !poll_spinning(a->scq))
+			return false;
+	return true;
+}
+
+static void post_and_poll(struct __test_metadata *_metadata, struct view *view)
+{
+	struct pair_opts opts = PAIR_DEFAULTS;
+	struct pair p;
+	bool ok = true;
+	int i;
+
+	pair_open(_metadata, &p, &opts);
+	for (i = 1; i <= STRETCHES && ok; i++) {
+		enter(view, i);
+		ok = messages(&p, MESSAGES);
+	}
+	enter(view, 0);
+	ASSERT_TRUE(ok);
+	pair_close(_metadata, &p);
+}
+
+static void poll_and_arm_when_empty(struct __test_metadata *_metadata, struct view *view)
+{
+	struct pair_opts opts = PAIR_DEFAULTS;
+	struct ibv_wc wc;
+	struct pair p;
+	int i, err = 0;
+
+	opts.channel = true;
+	pair_open(_metadata, &p, &opts);
+	enter(view, 1);
+	for (i = 0; i < 10000 && !err; i++)
+		err = ibv_poll_cq(p.end[0].scq, 1, &wc) |
+		      ibv_req_notify_cq(p.end[0].scq, i & 1) |
+		      ibv_req_notify_cq(p.end[1].rcq, i & 1);
+	enter(view, 2);
+	for (i = 0; i < (int)p.end[1].cap.max_recv_wr && !err; i++)
+		err = post_recv(&p.end[1], i, 0, 100);
+	enter(view, 0);
+	ASSERT_EQ(0, err);
+	pair_close(_metadata, &p);
+}
+
+static unsigned int total_kicks(struct __test_metadata *_metadata, const struct view *view)
+{
+	unsigned int sum = 0;
+	int i;
+
+	for (i = 1; i <= STRETCHES; i++) {
+		EXPECT_EQ(0, view->others[i]) {
+			TH_LOG("system call %lld in stretch %d", view->other_nr, i);
+		}
+		EXPECT_LE(view->kicks[i], MESSAGES);
+		sum += view->kicks[i];
+	}
+	return sum;
+}
+
+TEST_F(syscalls, when_the_device_does_not_watch_a_post_is_one_kick_at_most)
+{
+	long long before = device_counter(0, "kicks");
+	unsigned int kicks;
+
+	ASSERT_EQ(0, engine_set("inline"));
+	run_traced(_metadata, self->view, post_and_poll);
+	kicks = total_kicks(_metadata, self->view);
+	EXPECT_LT(0, kicks);
+	/* The device was told as often as the tracer saw. */
+	EXPECT_EQ(kicks, device_counter(0, "kicks") - before);
+}
+
+TEST_F(syscalls, while_the_device_watches_post_and_poll_make_no_system_call)
+{
+	long long before = device_counter(0, "kicks");
+	unsigned int kicks, silent = 0;
+	int i;
+
+	if (get_nprocs() < 2)
+		SKIP(return, "with one CPU the device's thread never watches");
+	ASSERT_EQ(0, engine_set("threaded"));
+	run_traced(_metadata, self->view, post_and_poll);
+	kicks = total_kicks(_metadata, self->view);
+	EXPECT_EQ(kicks, device_counter(0, "kicks") - before);
+	for (i = 1; i <= STRETCHES; i++)
+		silent += !self->view->kicks[i] && !self->view->others[i];
+	TH_LOG("%u of %u stretches of %u messages without a system call, %u kicks in all",
+	       silent, STRETCHES, MESSAGES, kicks);
+	EXPECT_LT(0, silent);
+}
+
+TEST_F(syscalls, polling_and_arming_an_empty_cq_and_posting_a_receive_make_none)
+{
+	int i;
+
+	ASSERT_EQ(0, engine_set("inline"));
+	run_traced(_metadata, self->view, poll_and_arm_when_empty);
+	for (i = 1; i <= 2; i++) {
+		EXPECT_EQ(0, self->view->kicks[i]);
+		EXPECT_EQ(0, self->view->others[i]);
+	}
+}
+
+/* The tracer sees what it is to see: a kick, and a call that is none. */
+static void known_calls(struct __test_metadata *_metadata, struct view *view)
+{
+	enter(view, 1);
+	syscall(SYS_getppid);
+	ioctl(-1, VHCA_IOC_KICK, 0);
+	syscall(SYS_getppid);
+	enter(view, 0);
+}
+
+TEST_F(syscalls, the_tracer_counts_right)
+{
+	run_traced(_metadata, self->view, known_calls);
+	EXPECT_EQ(1, self->view->kicks[1]);
+	EXPECT_EQ(2, self->view->others[1]);
+	EXPECT_EQ(SYS_getppid, self->view->other_nr);
+}
+
+TEST_HARNESS_MAIN
