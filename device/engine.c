@@ -116,11 +116,11 @@ void vdev_qp_run(struct vdev_qp *qp)
 		/* A doorbell rung from here on leaves a new wish. */
 		if (test_and_clear_bit(VDEV_QP_WORK, &qp->flags))
 			more = vdev_requester_run(qp, &budget);
-		if (more)
-			vdev_engine_queue_qp(qp);
 		mutex_unlock(&qp->send.lock);
-		if (more)
+		if (more) {
+			vdev_engine_queue_qp(qp);
 			return;
+		}
 		smp_mb();	/* unlock before the look, as said above */
 	}
 }

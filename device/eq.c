@@ -93,13 +93,18 @@ void vdev_forget_eqs(struct vdev *dev)
 			eq_free(dev, eq_get(dev, i));
 }
 
-/* Is the EQ armed at a consumer index for which it has not fired yet? */
+/*
+ * Is the EQ armed at a consumer index for which it has not fired yet? The driver
+ * may have consumed the newest EQE meanwhile and armed behind it: that arm waits
+ * for the next one.
+ */
 static bool eq_fires(struct vdev_eq *eq)
 {
 	u32 db = vdev_reg_read(eq->dev, VHCA_REG_EQ_DB(eq->eqn));
 	u32 ci = db & VHCA_EQ_DB_CI_MASK;
 
-	if (!(db & VHCA_EQ_DB_ARM) || (eq->fired && ci == eq->fired_ci))
+	if (!(db & VHCA_EQ_DB_ARM) || !((eq->pi - ci) & VHCA_EQ_DB_CI_MASK) ||
+	    (eq->fired && ci == eq->fired_ci))
 		return false;
 	eq->fired = true;
 	eq->fired_ci = ci;
