@@ -340,6 +340,11 @@ static void report(struct __test_metadata *_metadata, struct hunt *h)
 	show("/sys/kernel/debug/vhca/vhca0/counters");
 }
 
+static long long progress(const struct hunt *h)
+{
+	return seen(&h->view->received) + seen(&h->view->sent);
+}
+
 /* True when the hunt ended well. */
 static bool watch(struct __test_metadata *_metadata, struct hunt *h, pid_t pid)
 {
@@ -351,10 +356,11 @@ static bool watch(struct __test_metadata *_metadata, struct hunt *h, pid_t pid)
 		pid_t ended = waitpid(pid, &status, WNOHANG);
 
 		if (ended == pid)
-			return WIFEXITED(status) && !WEXITSTATUS(status) && seen(&h->view->phase) == ENDED;
-		if (seen(&h->view->received) + seen(&h->view->sent) != last)
+			return WIFEXITED(status) && !WEXITSTATUS(status) &&
+			       seen(&h->view->phase) == ENDED;
+		if (progress(h) != last)
 			since = now_ns();
-		last = seen(&h->view->received) + seen(&h->view->sent);
+		last = progress(h);
 		if (now_ns() - since > STALL_S * 1000000000ull) {
 			TH_LOG("stalled");
 			report(_metadata, h);
