@@ -7,7 +7,7 @@
 
 #define ACKS_WAITING	(1ull << 63)
 
-/* The half that changes with every acknowledgement is what one sleeps on. */
+/* The half that changes with every event acknowledged is what one sleeps on. */
 static uint32_t *acks_futex(struct vhca_acks *acks)
 {
 	uint32_t *half = (uint32_t *)&acks->word;

@@ -11,49 +11,84 @@
 
 #if defined(__x86_64__)
 
-/* x86 keeps cacheable stores in order, loads in order, and loads before stores. */
-#define vhca_barrier_record()	__asm__ __volatile__("" ::: "memory")
-#define vhca_barrier_doorbell()	__asm__ __volatile__("sfence" ::: "memory")
-#define vhca_barrier_owner()	__asm__ __volatile__("" ::: "memory")
-#define vhca_barrier_consumed()	__asm__ __volatile__("" ::: "memory")
-/* A locked instruction is a full barrier, empties the write-combining buffers
+/*
+ * x86 keeps cacheable stores in order, loads in order, and loads before stores.
+ * A locked instruction is a full barrier, empties the write-combining buffers,
  * and costs less than MFENCE.
  */
-#define vhca_barrier_full() \
-	__asm__ __volatile__("lock; addl $0, -4(%%rsp)" ::: "memory", "cc")
-#define vhca_cpu_relax()	__asm__ __volatile__("pause" ::: "memory")
+#define ORDER_RECORD	""
+#define ORDER_DOORBELL	"sfence"
+#define ORDER_OWNER	""
+#define ORDER_CONSUMED	""
+#define ORDER_FULL	"lock; addl $0, -4(%%rsp)"
+#define CPU_RELAX	"pause"
 
 #elif defined(__aarch64__)
 
-#define vhca_barrier_record()	__asm__ __volatile__("dmb oshst" ::: "memory")
-#define vhca_barrier_doorbell()	__asm__ __volatile__("dsb st" ::: "memory")
-#define vhca_barrier_owner()	__asm__ __volatile__("dmb oshld" ::: "memory")
-#define vhca_barrier_consumed()	__asm__ __volatile__("dmb osh" ::: "memory")
-#define vhca_barrier_full()	__asm__ __volatile__("dmb osh" ::: "memory")
-#define vhca_cpu_relax()	__asm__ __volatile__("yield" ::: "memory")
+#define ORDER_RECORD	"dmb oshst"
+#define ORDER_DOORBELL	"dsb st"
+#define ORDER_OWNER	"dmb oshld"
+#define ORDER_CONSUMED	"dmb osh"
+#define ORDER_FULL	"dmb osh"
+#define CPU_RELAX	"yield"
 
 #else
 #error "no barriers for this architecture"
 #endif
 
 /*
- * Who pairs with whom:
- *
- * vhca_barrier_record: WQE stores before the doorbell record. Pairs with the
- *	device's read barrier between the record and the WQE.
- * vhca_barrier_doorbell: doorbell record before the doorbell. Pairs with the
- *	device's read barrier between the doorbell and the record.
- * vhca_barrier_owner: the owner bit's load before the loads of the rest of the
- *	CQE. Pairs with the device's write barrier before it stores the owner.
- * vhca_barrier_consumed: the CQE's loads before the consumer index that gives
- *	the slot back. Pairs with the device's read of that index before it
- *	writes the next CQE there.
- * vhca_barrier_full: a store before a load, one of
- *	doorbell, then kick_needed; pairs with the device's full barrier between
- *		its store of kick_needed and its last look at the doorbells;
- *	rq_pi, then rq_watch; pairs with that between rq_watch and rq_pi;
- *	arm word, then the next CQE's owner; pairs with that between the CQE and
- *		the arm word.
+ * WQE stores before the doorbell record. Pairs with the device's read barrier
+ * between the record and the WQE.
  */
+static inline void vhca_barrier_record(void)
+{
+	__asm__ __volatile__(ORDER_RECORD : : : "memory");
+}
+
+/*
+ * Doorbell record before the doorbell. Pairs with the device's read barrier
+ * between the doorbell and the record.
+ */
+static inline void vhca_barrier_doorbell(void)
+{
+	__asm__ __volatile__(ORDER_DOORBELL : : : "memory");
+}
+
+/*
+ * The owner bit's load before the loads of the rest of the CQE. Pairs with the
+ * device's write barrier before it stores the owner.
+ */
+static inline void vhca_barrier_owner(void)
+{
+	__asm__ __volatile__(ORDER_OWNER : : : "memory");
+}
+
+/*
+ * The CQE's loads before the consumer index that gives the slot back. Pairs with
+ * the device's read of that index before it writes the next CQE there.
+ */
+static inline void vhca_barrier_consumed(void)
+{
+	__asm__ __volatile__(ORDER_CONSUMED : : : "memory");
+}
+
+/*
+ * A store before a load, one of
+ * doorbell, then kick_needed: pairs with the device's full barrier between its
+ *	store of kick_needed and its last look at the doorbells;
+ * rq_pi, then rq_watch: pairs with that between rq_watch and rq_pi;
+ * arm word, then the next CQE's owner: pairs with that between the CQE and the
+ *	arm word.
+ */
+static inline void vhca_barrier_full(void)
+{
+	__asm__ __volatile__(ORDER_FULL : : : "memory", "cc");
+}
+
+/* In a loop that waits for another CPU. */
+static inline void vhca_cpu_relax(void)
+{
+	__asm__ __volatile__(CPU_RELAX : : : "memory");
+}
 
 #endif

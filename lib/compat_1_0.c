@@ -6,62 +6,70 @@
  */
 #include <errno.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#define VISIBLE	__attribute__((visibility("default")))
 
 /*
- * Defines NAME@VERSION, returning TYPE VALUE. Callers pass arguments, which
- * the calling conventions of all our architectures let us disregard.
+ * One function for each way to fail. Callers pass arguments, which the calling
+ * conventions of all our architectures let us disregard.
  */
-#define COMPAT_AT(version, type, name, value)					\
-	__attribute__((visibility("default"))) type compat_1_0_##name(void);	\
-	__attribute__((visibility("default"))) type compat_1_0_##name(void)	\
-	{									\
-		errno = EOPNOTSUPP;						\
-		return value;							\
-	}									\
-	__asm__(".symver compat_1_0_" #name "," #name "@" version)
+VISIBLE void *compat_null(void);
+VISIBLE void *compat_null(void)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
 
-#define COMPAT(type, name, value)	COMPAT_AT("IBVERBS_1.0", type, name, value)
+VISIBLE int compat_errno(void);
+VISIBLE int compat_errno(void)
+{
+	errno = EOPNOTSUPP;
+	return EOPNOTSUPP;
+}
 
-#define COMPAT_PTR(name)	COMPAT(void *, name, NULL)
-#define COMPAT_ERR(name)	COMPAT(int, name, EOPNOTSUPP)
-#define COMPAT_MINUS(name)	COMPAT(int, name, -1)
-/* Void ones: what they return is not looked at. */
-#define COMPAT_VOID(name)	COMPAT_ERR(name)
+VISIBLE int compat_minus(void);
+VISIBLE int compat_minus(void)
+{
+	errno = EOPNOTSUPP;
+	return -1;
+}
 
-COMPAT_PTR(ibv_get_device_list);
-COMPAT_VOID(ibv_free_device_list);
-COMPAT_PTR(ibv_get_device_name);
-COMPAT(uint64_t, ibv_get_device_guid, 0);
-COMPAT_PTR(ibv_open_device);
-COMPAT_MINUS(ibv_close_device);
-COMPAT_MINUS(ibv_get_async_event);
-COMPAT_VOID(ibv_ack_async_event);
-COMPAT_ERR(ibv_query_device);
-COMPAT_ERR(ibv_query_port);
-COMPAT_MINUS(ibv_query_gid);
-COMPAT_MINUS(ibv_query_pkey);
-COMPAT_PTR(ibv_alloc_pd);
-COMPAT_ERR(ibv_dealloc_pd);
-COMPAT_PTR(ibv_reg_mr);
-COMPAT_ERR(ibv_dereg_mr);
-COMPAT_PTR(ibv_create_cq);
-COMPAT_ERR(ibv_resize_cq);
-COMPAT_ERR(ibv_destroy_cq);
-COMPAT_MINUS(ibv_get_cq_event);
-COMPAT_VOID(ibv_ack_cq_events);
-COMPAT_PTR(ibv_create_srq);
-COMPAT_ERR(ibv_modify_srq);
-COMPAT_ERR(ibv_query_srq);
-COMPAT_ERR(ibv_destroy_srq);
-COMPAT_PTR(ibv_create_qp);
-COMPAT_ERR(ibv_query_qp);
-COMPAT_ERR(ibv_modify_qp);
-COMPAT_ERR(ibv_destroy_qp);
-COMPAT_PTR(ibv_create_ah);
-COMPAT_ERR(ibv_destroy_ah);
-COMPAT_ERR(ibv_attach_mcast);
-COMPAT_ERR(ibv_detach_mcast);
+#define OLD(name, function) \
+	__asm__(".symver compat_" #function "," #name)
+
+OLD(ibv_get_device_list@IBVERBS_1.0, null);
+OLD(ibv_free_device_list@IBVERBS_1.0, errno);
+OLD(ibv_get_device_name@IBVERBS_1.0, null);
+OLD(ibv_get_device_guid@IBVERBS_1.0, null);
+OLD(ibv_open_device@IBVERBS_1.0, null);
+OLD(ibv_close_device@IBVERBS_1.0, minus);
+OLD(ibv_get_async_event@IBVERBS_1.0, minus);
+OLD(ibv_ack_async_event@IBVERBS_1.0, errno);
+OLD(ibv_query_device@IBVERBS_1.0, errno);
+OLD(ibv_query_port@IBVERBS_1.0, errno);
+OLD(ibv_query_gid@IBVERBS_1.0, minus);
+OLD(ibv_query_pkey@IBVERBS_1.0, minus);
+OLD(ibv_alloc_pd@IBVERBS_1.0, null);
+OLD(ibv_dealloc_pd@IBVERBS_1.0, errno);
+OLD(ibv_reg_mr@IBVERBS_1.0, null);
+OLD(ibv_dereg_mr@IBVERBS_1.0, errno);
+OLD(ibv_create_cq@IBVERBS_1.0, null);
+OLD(ibv_resize_cq@IBVERBS_1.0, errno);
+OLD(ibv_destroy_cq@IBVERBS_1.0, errno);
+OLD(ibv_get_cq_event@IBVERBS_1.0, minus);
+OLD(ibv_ack_cq_events@IBVERBS_1.0, errno);
+OLD(ibv_create_srq@IBVERBS_1.0, null);
+OLD(ibv_modify_srq@IBVERBS_1.0, errno);
+OLD(ibv_query_srq@IBVERBS_1.0, errno);
+OLD(ibv_destroy_srq@IBVERBS_1.0, errno);
+OLD(ibv_create_qp@IBVERBS_1.0, null);
+OLD(ibv_query_qp@IBVERBS_1.0, errno);
+OLD(ibv_modify_qp@IBVERBS_1.0, errno);
+OLD(ibv_destroy_qp@IBVERBS_1.0, errno);
+OLD(ibv_create_ah@IBVERBS_1.0, null);
+OLD(ibv_destroy_ah@IBVERBS_1.0, errno);
+OLD(ibv_attach_mcast@IBVERBS_1.0, errno);
+OLD(ibv_detach_mcast@IBVERBS_1.0, errno);
 
 /* Drivers registered themselves so once; here none is ever asked. */
-COMPAT_AT("IBVERBS_1.1", int, ibv_register_driver, EOPNOTSUPP);
+OLD(ibv_register_driver@IBVERBS_1.1, errno);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * futex.h: the two futex calls that the lock and the acknowledgements need.
+ * futex.h: the two futex calls that the lock and the acknowledgments need.
  */
 #ifndef VHCA_FUTEX_H
 #define VHCA_FUTEX_H

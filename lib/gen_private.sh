@@ -7,7 +7,9 @@
 # are private to it, in version nodes that change with its releases. Programs
 # that are linked with them (perftest is) start only when these symbols exist.
 # This looks up what the installed ones need, and writes a stub for each that is
-# not implemented, and the version nodes.
+# not implemented, and the version nodes. Vendor libraries register their drivers
+# when they are loaded, and get no further: the devices they see are none of
+# theirs. Should one call another of these all the same, it fails.
 #
 # usage: gen_private.sh OUT.c OUT.map LIBDIRS BINDIRS [IMPLEMENTED...]
 
@@ -65,17 +67,23 @@ stub()
 	esac
 	size=$(echo "$vars" | sed -n "s/^$1 //p")
 	if [ -n "$size" ]; then
-		echo "PRIVATE_VARIABLE($1, $size)"
+		echo "VISIBLE char $1[$size];"
 		return 0
 	fi
 	case $1 in
 	verbs_open_device|*_alloc_context)
-		echo "PRIVATE_POINTER($1)"
+		function "void *" "$1" NULL
 		;;
 	*)
-		echo "PRIVATE_FUNCTION($1)"
+		function "int " "$1" EOPNOTSUPP
 		;;
 	esac
+}
+
+function()
+{
+	printf 'VISIBLE %s%s(void);\nVISIBLE %s%s(void)\n' "$1" "$2" "$1" "$2"
+	printf '{\n\terrno = EOPNOTSUPP;\n\treturn %s;\n}\n' "$3"
 }
 
 list=$(wanted)
@@ -83,8 +91,10 @@ vars=$(variables)
 
 {
 	echo "/* Made by gen_private.sh. */"
-	echo "#include \"private.h\""
-	echo "$list" | while read -r node name; do
+	echo "#include <errno.h>"
+	echo "#include <stddef.h>"
+	echo "#define VISIBLE __attribute__((visibility(\"default\")))"
+	echo "$list" | while read -r _ name; do
 		[ -z "$name" ] || stub "$name"
 	done
 } > "$out_c"

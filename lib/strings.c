@@ -10,8 +10,6 @@ static const char *name_in(const char *const *names, size_t count, unsigned int 
 	return value < count && names[value] ? names[value] : "unknown";
 }
 
-#define NAME_IN(names, value)	name_in(names, ARRAY_SIZE(names), (unsigned int)(value))
-
 VHCA_EXPORT const char *ibv_node_type_str(enum ibv_node_type node_type)
 {
 	static const char *const names[] = {
@@ -24,7 +22,7 @@ VHCA_EXPORT const char *ibv_node_type_str(enum ibv_node_type node_type)
 		[IBV_NODE_UNSPECIFIED]	= "unspecified",
 	};
 
-	return NAME_IN(names, node_type);
+	return name_in(names, ARRAY_SIZE(names), (unsigned int)node_type);
 }
 
 VHCA_EXPORT const char *ibv_port_state_str(enum ibv_port_state port_state)
@@ -38,7 +36,7 @@ VHCA_EXPORT const char *ibv_port_state_str(enum ibv_port_state port_state)
 		[IBV_PORT_ACTIVE_DEFER]	= "active defer",
 	};
 
-	return NAME_IN(names, port_state);
+	return name_in(names, ARRAY_SIZE(names), (unsigned int)port_state);
 }
 
 VHCA_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
@@ -66,7 +64,7 @@ VHCA_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
 		[IBV_EVENT_WQ_FATAL]		= "WQ fatal error",
 	};
 
-	return NAME_IN(names, event);
+	return name_in(names, ARRAY_SIZE(names), (unsigned int)event);
 }
 
 VHCA_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
@@ -98,5 +96,5 @@ VHCA_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_TM_RNDV_INCOMPLETE]	= "tag matching rendezvous incomplete",
 	};
 
-	return NAME_IN(names, status);
+	return name_in(names, ARRAY_SIZE(names), (unsigned int)status);
 }

@@ -20,7 +20,6 @@
 
 /* Everything is hidden but what the public ABI names. */
 #define VHCA_EXPORT		__attribute__((visibility("default")))
-#define VHCA_CACHE_LINE		__attribute__((aligned(64)))
 
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define container_of(ptr, type, member) \
@@ -116,7 +115,7 @@ struct vhca_cq {
 	void *buf;
 	size_t buf_size;
 
-	struct vhca_lock lock VHCA_CACHE_LINE;
+	struct vhca_lock lock __attribute__((aligned(64)));
 	uint32_t ci;
 	uint32_t mask;
 	uint32_t shift;
@@ -164,7 +163,7 @@ struct vhca_sq {
 	uint32_t size;
 	uint8_t *buf;
 	struct vhca_send_info *info;
-	uint32_t done VHCA_CACHE_LINE;
+	uint32_t __attribute__((aligned(64))) done;
 };
 
 /**
@@ -187,7 +186,7 @@ struct vhca_rq {
 	uint32_t sge_shift;
 	struct vhca_wqe_data *buf;
 	uint64_t *wr_id;
-	uint32_t ci VHCA_CACHE_LINE;
+	uint32_t __attribute__((aligned(64))) ci;
 };
 
 /**
@@ -201,8 +200,8 @@ struct vhca_qp {
 	size_t buf_size;
 	bool sig_all;
 	struct vhca_slot slot;
-	struct vhca_sq sq VHCA_CACHE_LINE;
-	struct vhca_rq rq VHCA_CACHE_LINE;
+	struct vhca_sq sq __attribute__((aligned(64)));
+	struct vhca_rq rq __attribute__((aligned(64)));
 };
 
 static inline struct vhca_context *to_vctx(struct ibv_context *ibv)

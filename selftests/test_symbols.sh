@@ -103,7 +103,7 @@ test_vhcarun()
 	$run sh -c 'exit 7'
 	[ $? -eq 7 ]
 	result $? "vhcarun passes the exit status on"
-	[ "$(LD_LIBRARY_PATH=/nowhere $run sh -c 'echo "$LD_LIBRARY_PATH"')" = \
+	[ "$(LD_LIBRARY_PATH=/nowhere $run printenv LD_LIBRARY_PATH)" = \
 	  "$(readlink -f ../lib/build):/nowhere" ]
 	result $? "vhcarun keeps the search path behind the library"
 }
