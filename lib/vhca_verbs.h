@@ -163,7 +163,8 @@ struct vhca_sq {
 	uint32_t size;
 	uint8_t *buf;
 	struct vhca_send_info *info;
-	uint32_t __attribute__((aligned(64))) done;
+
+	uint32_t done __attribute__((aligned(64)));
 };
 
 /**
@@ -186,7 +187,8 @@ struct vhca_rq {
 	uint32_t sge_shift;
 	struct vhca_wqe_data *buf;
 	uint64_t *wr_id;
-	uint32_t __attribute__((aligned(64))) ci;
+
+	uint32_t ci __attribute__((aligned(64)));
 };
 
 /**
