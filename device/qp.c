@@ -136,6 +136,7 @@ static void qp_reset(struct vdev_qp *qp)
 	qp->recv.busy = false;
 	qp->recv.ci = 0;
 	WRITE_ONCE(qp->dbr->rq_watch, 0);
+	vdev_db_forget(&qp->db);
 }
 
 static void qp_free(struct vdev *dev, struct vdev_qp *qp)

@@ -80,6 +80,11 @@ static struct vhca_uar_slot *db_slot(const struct vdev_db *db)
 	return db->uar->page + db->slot * VHCA_UAR_SLOT_SIZE;
 }
 
+void vdev_db_forget(struct vdev_db *db)
+{
+	WRITE_ONCE(db->seen, READ_ONCE(db_slot(db)->doorbell));
+}
+
 u8 vdev_uar_bind(struct vdev *dev, u32 uar, u32 slot, struct vdev_db *db)
 {
 	struct vdev_uar *u = uar_get(dev, uar);
@@ -92,7 +97,7 @@ u8 vdev_uar_bind(struct vdev *dev, u32 uar, u32 slot, struct vdev_db *db)
 		return VHCA_CMD_BUSY;
 	db->uar = u;
 	db->slot = slot;
-	db->seen = READ_ONCE(db_slot(db)->doorbell);
+	vdev_db_forget(db);
 	rcu_assign_pointer(u->db[slot], db);
 	u->bound++;
 	return VHCA_CMD_OK;

@@ -383,6 +383,9 @@ u8 vdev_uar_bind(struct vdev *dev, u32 uar, u32 slot, struct vdev_db *db);
 /** vdev_uar_unbind() - the slot is free again; readers end with the next grace period */
 void vdev_uar_unbind(struct vdev_db *db);
 
+/** vdev_db_forget() - whatever the doorbell says now is old; its object starts anew */
+void vdev_db_forget(struct vdev_db *db);
+
 /** vdev_db_kick() - look at the object behind a slot, whatever its doorbell says */
 void vdev_db_kick(struct vdev *dev, struct vdev_db *db);
 
