@@ -36,12 +36,15 @@ jobs = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 all: modules lib selftests
 
-# What the library and the selftests are built with, and the programs that the
-# library is made to carry: it must know which of libibverbs' private symbols
-# they ask for.
 deps:
-	@bash $(machine) need gcc libc6-dev libibverbs-dev ibverbs-providers \
-		ibverbs-utils perftest rdma-core rdmacm-utils strace
+	@bash $(machine) need gcc libc6-dev libibverbs-dev
+
+# The programs that vhca is tested with. The library looks at what is installed
+# to know which of libibverbs' private symbols it is asked for.
+testdeps: deps
+	@bash $(machine) need ibverbs-providers ibverbs-utils perftest rdma-core \
+		rdmacm-utils strace
+	@[ lib/build/private.c -nt /usr/bin ] || rm -f lib/build/private.c
 
 # The links are made anew each time, those of removed files go, and so every
 # rebuild that a change of the tree needs is left to Kbuild.
@@ -61,12 +64,15 @@ selftests: deps
 lint:
 	@bash selftests/lint.sh
 
-check: lib selftests
+check: testdeps
+	@$(MAKE) lib selftests
 	@bash selftests/check.sh $(TESTS)
 
-demo: lib
+demo: testdeps
+	@$(MAKE) lib
 	@bash selftests/vm --kernel 6.12 -- bash selftests/demo.sh
 
+load: B = build/$(shell uname -r)
 load:
 	insmod $(B)/device/vhca_device.ko
 	insmod $(B)/driver/vhca.ko
@@ -92,4 +98,4 @@ clean:
 	$(MAKE) -C lib clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all deps modules lib selftests lint check demo load unload install uninstall clean
+.PHONY: all deps testdeps modules lib selftests lint check demo load unload install uninstall clean
