@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PCI functions that exist only in software, and the bus that they
- * sit on. Module init and exit.
+ * PCI functions that exist only in software, and the bus that they sit on.
+ * Module init and exit.
  *
  * The bus is a root bus of its own, in a PCI domain of its own; function n is
  * function 0 of its device n. One physically contiguous piece of reserved pages

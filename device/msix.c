@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Message-signalled interrupts, from the function that sends a message
- * as its MSI-X table says to the root complex that turns it into an interrupt.
+ * Message-signalled interrupts, from the function that sends a message as its
+ * MSI-X table says to the root complex that turns it into an interrupt.
  *
  * The bus has an interrupt domain of its own, so that delivery depends neither
  * on an IOMMU nor on its interrupt remapping. The data of a message is
@@ -318,6 +318,8 @@ static int domain_msi_init(struct irq_domain *domain, struct msi_domain_info *in
 	vec = &dev->vector[arg->desc->msi_index];
 	vec->cpu = cpumask_local_spread(vec->index, NUMA_NO_NODE);
 	irq_domain_set_info(domain, virq, hwirq, info->chip, vec, handle_edge_irq, NULL, "edge");
+	/* A new CPU holds at once; else it would wait for an interrupt on the old one. */
+	irq_set_status_flags(virq, IRQ_MOVE_PCNTXT);
 	WRITE_ONCE(vec->virq, virq);
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The port. It is always up: its fabric is this machine. It has one
- * GID, made from its GUID, and one P_Key. Numbers are those of the verbs.
+ * The port. It is always up: its fabric is this machine. It has one GID, made
+ * from its GUID, and one P_Key. Numbers are those of the verbs.
  */
 #include "vdev.h"
 

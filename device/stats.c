@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counters of a function and of its vectors, under debugfs, one
- * "name value" a line. Readable by root only.
+ * Counters of a function and of its vectors, under debugfs, one "name value" a
+ * line. Readable by root only.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
