@@ -211,6 +211,13 @@ check_markup()
 	done
 }
 
+# In a kernel tree the folder is by itself.
+if [ ! -e "$prm" ]; then
+	echo "TAP version 13"
+	echo "1..0 # SKIP no documents beside this folder"
+	exit 4
+fi
+
 : > "$tmp/seen"
 : > "$tmp/wrong"
 sources | xargs cat > "$tmp/sources"
