@@ -13,6 +13,9 @@
 
 #include "vdev.h"
 
+/* The page of the programming model is the page that is mapped. */
+static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
+
 static struct page *dma_page(u64 addr)
 {
 	unsigned long pfn = addr >> PAGE_SHIFT;

@@ -60,7 +60,9 @@ static u8 mkey_publish(struct vdev *dev, struct vdev_mkey *mkey)
 			      GFP_KERNEL);
 	if (err < 0)
 		return err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
-	mkey->key = index << 8 | dev->mkey_variant++;
+	/* A lap of the indices takes a whole number of laps of the variant. */
+	dev->mkey_variant += 1 + err;
+	mkey->key = index << 8 | dev->mkey_variant;
 	xa_store(&dev->mkeys, index, mkey, GFP_KERNEL);	/* replaces: no allocation */
 	return VHCA_CMD_OK;
 }

@@ -322,7 +322,9 @@ static void qp_set_state(struct vdev_qp *qp, u8 state)
 		vdev_qp_fail(qp, 0);
 		return;
 	}
-	if (state == VHCA_QP_SQD && qp->state == VHCA_QP_RTS)
+	if (state != VHCA_QP_SQD)
+		clear_bit(VDEV_QP_DRAINING, &qp->flags);
+	else if (qp->state == VHCA_QP_RTS)
 		set_bit(VDEV_QP_DRAINING, &qp->flags);
 	WRITE_ONCE(qp->state, state);
 }
@@ -376,7 +378,8 @@ u8 vdev_query_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 	out->mask = cpu_to_be32(QPM_KNOWN);
 	out->state = qp->state;
 	out->cur_state = qp->state;
-	out->sq_draining = test_bit(VDEV_QP_DRAINING, &qp->flags);
+	out->sq_draining = qp->state == VHCA_QP_SQD &&
+			   test_bit(VDEV_QP_DRAINING, &qp->flags);
 	out->rq_psn = cpu_to_be32(qp->recv.psn);
 	out->sq_psn = cpu_to_be32(qp->send.psn);
 	qp_unlock(qp);

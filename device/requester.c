@@ -103,23 +103,19 @@ static bool send_parse(struct vdev_qp *qp, u32 nsegs)
 {
 	struct vdev_send *send = &qp->send;
 	const struct vhca_wqe_data *seg = (const struct vhca_wqe_data *)send->wqe;
-	u32 i, count;
+	u32 count = nsegs ? be32_to_cpu(seg->byte_count) : 0;
 
-	vdev_sgl_init(&send->sgl, qp->dev, qp->pd, 0, seg, nsegs);
-	count = nsegs ? be32_to_cpu(seg->byte_count) : 0;
-	if (count & VHCA_WQE_INLINE) {
-		count &= ~VHCA_WQE_INLINE;
-		if (count > VHCA_MAX_INLINE ||
-		    DIV_ROUND_UP(count + sizeof(struct vhca_wqe_inline),
-				 VHCA_WQE_SEG_SIZE) != nsegs)
-			return false;
-		send->sgl.inl = send->wqe + sizeof(struct vhca_wqe_inline);
-		send->sgl.length = count;
-		return true;
-	}
-	for (i = 0; i < send->sgl.nsegs; i++)
-		if (be32_to_cpu(seg[i].byte_count) & VHCA_WQE_INLINE)
-			return false;
+	if (!(count & VHCA_WQE_INLINE))
+		return vdev_sgl_init(&send->sgl, qp->dev, qp->pd, 0, seg, nsegs);
+	count &= ~VHCA_WQE_INLINE;
+	if (count > VHCA_MAX_INLINE ||
+	    DIV_ROUND_UP(count + sizeof(struct vhca_wqe_inline),
+			 VHCA_WQE_SEG_SIZE) != nsegs)
+		return false;
+	send->sgl = (struct vdev_sgl){
+		.inl = send->wqe + sizeof(struct vhca_wqe_inline),
+		.length = count,
+	};
 	return true;
 }
 
@@ -171,15 +167,13 @@ static void send_rnr(struct vdev_qp *qp, u8 timer)
 		return;
 	}
 	send->rnr_tries++;
-	vdev_count(qp->dev, VDEV_RETRIES);
 	send_wait_ns(qp, (u64)rnr_time[timer & 31] * 10 * NSEC_PER_USEC);
 }
 
 /* No answer. The next request waits for the timer; without one, for ever. */
 static void send_silence(struct vdev_qp *qp)
 {
-	if (qp->send.tries++)
-		vdev_count(qp->dev, VDEV_RETRIES);
+	qp->send.tries++;
 	if (qp->attr.timeout)
 		send_wait_ns(qp, 4096ull << qp->attr.timeout);
 	else
@@ -246,6 +240,8 @@ static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
 
 	req.packets = max(DIV_ROUND_UP(req.length, mtu), 1u);
 	budget->bytes -= req.length;
+	if (send->tries || send->rnr_tries)
+		vdev_count(qp->dev, VDEV_RETRIES);
 	if (peer)
 		vdev_respond(peer, &req, &resp);
 	send_answer(qp, &req, &resp);

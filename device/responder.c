@@ -63,7 +63,7 @@ bool vdev_responder_flush(struct vdev_qp *qp, struct vdev_budget *budget)
 }
 
 /* Copy the next receive WQE; the copy is what is checked and used. */
-static void recv_fetch(struct vdev_qp *qp)
+static bool recv_fetch(struct vdev_qp *qp)
 {
 	struct vdev_recv *recv = &qp->recv;
 	unsigned int nsegs = 1u << qp->rq_sge_shift;
@@ -72,10 +72,10 @@ static void recv_fetch(struct vdev_qp *qp)
 
 	memcpy(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
 	       slot * size, size);
-	vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
-		      recv->wqe, nsegs);
 	recv->offset = 0;
 	recv->busy = true;
+	return vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
+			     recv->wqe, nsegs);
 }
 
 /* Is the request from the QP that this one is connected to? */
@@ -145,7 +145,9 @@ static u8 recv_send(struct vdev_qp *qp, const struct vdev_request *req,
 			resp->rnr_timer = qp->attr.min_rnr_timer;
 			return VDEV_RNR;
 		}
-		recv_fetch(qp);
+		if (!recv_fetch(qp))
+			return recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR,
+					 VHCA_VERR_WQE_SEG, VDEV_NAK_OP);
 	}
 	return recv_payload(qp, req);
 }

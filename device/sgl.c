@@ -14,10 +14,10 @@
 
 static u32 seg_len(const struct vhca_wqe_data *seg)
 {
-	return be32_to_cpu(seg->byte_count) & ~VHCA_WQE_INLINE;
+	return be32_to_cpu(seg->byte_count);
 }
 
-void vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
+bool vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
 		   const struct vhca_wqe_data *seg, unsigned int nsegs)
 {
 	unsigned int i;
@@ -28,9 +28,12 @@ void vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
 
 		if (!len && seg[i].lkey == cpu_to_be32(VHCA_INVALID_LKEY))
 			break;
+		if (len & VHCA_WQE_INLINE)
+			return false;
 		sgl->length += len;
 	}
 	sgl->nsegs = i;
+	return true;
 }
 
 /* Look up the region of the segment at the position. */

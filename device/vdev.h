@@ -48,7 +48,7 @@
 #define VDEV_MAX_EQ_SHIFT	16
 #define VDEV_MAX_SGE		BIT(VHCA_RQ_MAX_SGE_SHIFT)
 #define VDEV_MAX_RD_ATOM	16
-#define VDEV_MAX_MR_SIZE	BIT_ULL(40)
+#define VDEV_MAX_MR_SIZE	BIT_ULL(38)
 #define VDEV_MAX_MSG		BIT(31)
 #define VDEV_ACK_DELAY		15
 #define VDEV_NUM_PORTS		1
@@ -546,8 +546,12 @@ struct vdev_sgl {
 	u8			verr;
 };
 
-/** vdev_sgl_init() - a list from copied segments, up to a sentinel; position at its start */
-void vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
+/**
+ * vdev_sgl_init() - a list from copied segments, up to a sentinel
+ *
+ * The position is at its start. Returns false when a segment is malformed.
+ */
+bool vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
 		   const struct vhca_wqe_data *seg, unsigned int nsegs);
 
 /** vdev_sgl_check() - true when every segment's key is good; else @verr is set */

@@ -152,7 +152,6 @@ enum vhca_cqe_vendor_err {
 	VHCA_VERR_WQE_HEAD	= 0x01,	/* index, QPN, length, reserved bits */
 	VHCA_VERR_WQE_OPCODE	= 0x02,
 	VHCA_VERR_WQE_SEG	= 0x03,	/* segment list malformed */
-	VHCA_VERR_PRODUCER	= 0x04,	/* producer index beyond the ring */
 	VHCA_VERR_KEY		= 0x10,	/* no such key */
 	VHCA_VERR_KEY_PD	= 0x11,	/* key of another PD */
 	VHCA_VERR_KEY_ACCESS	= 0x12,	/* access right missing */
