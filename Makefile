@@ -65,11 +65,11 @@ lint:
 	@bash selftests/lint.sh
 
 check: testdeps
-	@$(MAKE) lib selftests
+	@$(MAKE) -s lib selftests
 	@bash selftests/check.sh $(TESTS)
 
 demo: testdeps
-	@$(MAKE) lib
+	@$(MAKE) -s lib
 	@bash selftests/vm --kernel 6.12 -- bash selftests/demo.sh
 
 load: B = build/$(shell uname -r)
