@@ -11,6 +11,16 @@
 #include <linux/device/class.h>
 #include <linux/mm.h>
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+/* struct class.devnode takes a device that it could change. */
+#define VHCA_DEVNODE_CONST
+/* A long-term pin for reading does not break copy-on-write by itself. */
+#define VHCA_FOLL_READ_LONGTERM	(FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE)
+#else
+#define VHCA_DEVNODE_CONST	const
+#define VHCA_FOLL_READ_LONGTERM	FOLL_LONGTERM
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of a context: opening the device file, closing it, and what
+ * happens to it when the device goes first.
+ *
+ * Taking a context down has two halves. Detaching ends what the device and
+ * other memory owners know of it: objects on the device, DMA mappings, pins,
+ * doorbell mappings. Freeing is what is left: memory, and unread events. The
+ * last close does both; disassociation does the first half for every context,
+ * so that removal waits for no process.
+ */
+#include <linux/module.h>
+
+#include "vhca.h"
+
+/**
+ * vhca_dead() - must the device be left alone?
+ * @vdev: the device.
+ *
+ * Whoever uses the device asks inside of a read-side section of @vdev->srcu and
+ * stays in it: the device is not disassociated meanwhile. User memory must not
+ * be touched there, as a page fault takes as long as user space pleases.
+ */
+bool vhca_dead(struct vhca_dev *vdev)
+{
+	return READ_ONCE(vdev->dead);
+}
+
+/** vhca_set_dead() - the device is past help; any context */
+void vhca_set_dead(struct vhca_dev *vdev)
+{
+	WRITE_ONCE(vdev->dead, true);
+	schedule_work(&vdev->fatal_work);
+}
+
+static void vhca_ctx_free(struct kref *ref)
+{
+	struct vhca_ctx *ctx = container_of(ref, struct vhca_ctx, ref);
+
+	vhca_event_queue_put(ctx->async);
+	put_device(&ctx->vdev->dev);
+	mutex_destroy(&ctx->lock);
+	mutex_destroy(&ctx->uar_lock);
+	kfree(ctx);
+}
+
+/** vhca_ctx_get() - for an event file, which may outlive the device file */
+void vhca_ctx_get(struct vhca_ctx *ctx)
+{
+	kref_get(&ctx->ref);
+}
+
+/** vhca_ctx_put() - the other end of vhca_ctx_get() */
+void vhca_ctx_put(struct vhca_ctx *ctx)
+{
+	kref_put(&ctx->ref, vhca_ctx_free);
+}
+
+static void vhca_ctx_init(struct vhca_ctx *ctx, struct vhca_dev *vdev)
+{
+	u32 i;
+
+	kref_init(&ctx->ref);
+	mutex_init(&ctx->lock);
+	mutex_init(&ctx->uar_lock);
+	INIT_LIST_HEAD(&ctx->channels);
+	xa_init_flags(&ctx->uars, XA_FLAGS_ALLOC);
+	xa_init(&ctx->pds);
+	xa_init(&ctx->mrs);
+	xa_init(&ctx->cqs);
+	xa_init(&ctx->qps);
+	xa_init_flags(&ctx->bufs, XA_FLAGS_ALLOC);
+	vhca_event_init(&ctx->fatal_event, 0, 0);
+	for (i = 0; i < vdev->caps.num_ports; i++)
+		vhca_event_init(&ctx->port_events[i], i + 1, i + 1);
+}
+
+static struct vhca_ctx *vhca_ctx_alloc(struct vhca_dev *vdev)
+{
+	struct vhca_ctx *ctx;
+
+	ctx = kzalloc(struct_size(ctx, port_events, vdev->caps.num_ports),
+		      GFP_KERNEL_ACCOUNT);
+	if (!ctx)
+		return NULL;
+	ctx->dummy = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!ctx->dummy)
+		goto err_ctx;
+	ctx->async = vhca_event_queue_alloc(false);
+	if (!ctx->async)
+		goto err_page;
+	vhca_ctx_init(ctx, vdev);
+	ctx->vdev = vdev;
+	get_device(&vdev->dev);
+	return ctx;
+
+err_page:
+	__free_page(ctx->dummy);
+err_ctx:
+	kfree(ctx);
+	return NULL;
+}
+
+/* The device's module stays while there is a file. */
+static int vhca_ctx_attach(struct vhca_ctx *ctx)
+{
+	struct vhca_dev *vdev = ctx->vdev;
+	int ret = 0;
+
+	mutex_lock(&vdev->ctx_lock);
+	if (vhca_dead(vdev)) {
+		ret = -EIO;
+	} else if (vdev->soft && !try_module_get(vdev->soft->owner)) {
+		ret = -ENODEV;
+	} else {
+		spin_lock(&vdev->list_lock);
+		list_add_tail(&ctx->node, &vdev->ctxs);
+		spin_unlock(&vdev->list_lock);
+	}
+	mutex_unlock(&vdev->ctx_lock);
+	return ret;
+}
+
+/** vhca_open() - a new context */
+int vhca_open(struct inode *inode, struct file *file)
+{
+	struct vhca_dev *vdev = container_of(inode->i_cdev, struct vhca_dev, cdev);
+	struct vhca_ctx *ctx;
+	int ret;
+
+	ctx = vhca_ctx_alloc(vdev);
+	if (!ctx)
+		return -ENOMEM;
+	ctx->mapping = file->f_mapping;
+	ret = vhca_ctx_attach(ctx);
+	if (ret) {
+		__free_page(ctx->dummy);
+		vhca_ctx_put(ctx);
+		return ret;
+	}
+	file->private_data = ctx;
+	return 0;
+}
+
+/*
+ * With the context's lock held. May be repeated, with @cmds at most the first
+ * time: after a failure only a device that was reset has forgotten everything.
+ */
+static int vhca_ctx_detach(struct vhca_ctx *ctx, bool cmds)
+{
+	bool events = !xa_empty(&ctx->qps) || !xa_empty(&ctx->cqs);
+	int ret;
+
+	ret = vhca_qps_destroy(ctx, cmds);
+	if (!ret)
+		ret = vhca_cqs_destroy(ctx, cmds);
+	if (ret)
+		return ret;
+	if (events) {
+		/* No handler has one of them in hand; then no work item has. */
+		synchronize_rcu();
+		flush_work(&ctx->vdev->async_work);
+	}
+	vhca_qps_quiesce(ctx);
+	vhca_cqs_quiesce(ctx);
+
+	ret = vhca_mrs_destroy(ctx, cmds);
+	if (!ret)
+		ret = vhca_pds_destroy(ctx, cmds);
+	if (!ret)
+		ret = vhca_uars_destroy(ctx, cmds);
+	return ret;
+}
+
+static void vhca_ctx_close_events(struct vhca_ctx *ctx)
+{
+	struct vhca_event_queue *q;
+
+	list_for_each_entry(q, &ctx->channels, node)
+		vhca_event_queue_close(q);
+	vhca_event_queue_close(ctx->async);
+}
+
+static void vhca_ctx_disassociate(struct vhca_ctx *ctx)
+{
+	mutex_lock(&ctx->lock);
+	vhca_ctx_detach(ctx, false);
+	vhca_event_post(ctx->async, &ctx->fatal_event,
+			BIT(VHCA_EVENT_DEVICE_FATAL));
+	vhca_ctx_close_events(ctx);
+	mutex_unlock(&ctx->lock);
+}
+
+/**
+ * vhca_disassociate() - part all contexts from the device; once, then a no-op
+ * @vdev: the device; it is reset.
+ *
+ * Processes keep their files: what they call fails, what they mapped is memory
+ * that nobody looks at, and they are told by a device-fatal event.
+ */
+void vhca_disassociate(struct vhca_dev *vdev)
+{
+	struct vhca_ctx *ctx;
+
+	mutex_lock(&vdev->ctx_lock);
+	if (!vdev->disassociated) {
+		WRITE_ONCE(vdev->dead, true);
+		synchronize_srcu(&vdev->srcu);
+		vhca_hw_reset(vdev);
+		list_for_each_entry(ctx, &vdev->ctxs, node)
+			vhca_ctx_disassociate(ctx);
+		vdev->disassociated = true;
+	}
+	mutex_unlock(&vdev->ctx_lock);
+}
+
+/** vhca_fatal_work() - vhca_disassociate() for those who cannot call it */
+void vhca_fatal_work(struct work_struct *work)
+{
+	vhca_disassociate(container_of(work, struct vhca_dev, fatal_work));
+}
+
+static void vhca_ctx_destroy(struct vhca_ctx *ctx)
+{
+	struct vhca_dev *vdev = ctx->vdev;
+	int idx, ret;
+
+	idx = srcu_read_lock(&vdev->srcu);
+	if (!vhca_dead(vdev)) {
+		mutex_lock(&ctx->lock);
+		ret = vhca_ctx_detach(ctx, true);
+		mutex_unlock(&ctx->lock);
+		/* It may still use memory that is ours: reset it. */
+		if (ret)
+			vhca_set_dead(vdev);
+	}
+	srcu_read_unlock(&vdev->srcu, idx);
+	if (vhca_dead(vdev))
+		vhca_disassociate(vdev);
+
+	mutex_lock(&vdev->ctx_lock);
+	spin_lock(&vdev->list_lock);
+	list_del(&ctx->node);
+	spin_unlock(&vdev->list_lock);
+	mutex_unlock(&vdev->ctx_lock);
+}
+
+/** vhca_release() - last close: everything that the context made goes */
+int vhca_release(struct inode *inode, struct file *file)
+{
+	struct vhca_ctx *ctx = file->private_data;
+	struct module *owner = NULL;
+
+	vhca_ctx_destroy(ctx);
+	mutex_lock(&ctx->lock);
+	vhca_ctx_close_events(ctx);
+	vhca_qps_free(ctx);
+	vhca_cqs_free(ctx);
+	vhca_mrs_free(ctx);
+	vhca_pds_free(ctx);
+	vhca_uars_free(ctx);
+	mutex_unlock(&ctx->lock);
+	xa_destroy(&ctx->bufs);
+	__free_page(ctx->dummy);
+
+	if (ctx->vdev->soft)
+		owner = ctx->vdev->soft->owner;
+	vhca_ctx_put(ctx);
+	module_put(owner);
+	return 0;
+}

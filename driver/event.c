@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Event queues, read as files: completion channels and async files.
+ *
+ * Events are embedded in the objects that have them. An event is queued at most
+ * once; what happens while it is unread adds to it.
+ */
+#include <linux/pagemap.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+
+#include "vhca.h"
+
+union vhca_record {
+	struct vhca_comp_event comp;
+	struct vhca_async_event async;
+};
+
+static_assert(sizeof(struct vhca_comp_event) == sizeof(union vhca_record));
+static_assert(sizeof(struct vhca_async_event) == sizeof(union vhca_record));
+
+/** vhca_event_queue_alloc() - an empty queue, of a channel or of async events */
+struct vhca_event_queue *vhca_event_queue_alloc(bool comp)
+{
+	struct vhca_event_queue *q;
+
+	q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
+	if (!q)
+		return NULL;
+	kref_init(&q->ref);
+	spin_lock_init(&q->lock);
+	INIT_LIST_HEAD(&q->pending);
+	init_waitqueue_head(&q->wait);
+	q->comp = comp;
+	return q;
+}
+
+static void vhca_event_queue_free(struct kref *ref)
+{
+	kfree(container_of(ref, struct vhca_event_queue, ref));
+}
+
+/** vhca_event_queue_put() - drop a reference: a file's, a CQ's, a context's */
+void vhca_event_queue_put(struct vhca_event_queue *q)
+{
+	kref_put(&q->ref, vhca_event_queue_free);
+}
+
+/** vhca_event_queue_close() - readers get what is there, then EIO */
+void vhca_event_queue_close(struct vhca_event_queue *q)
+{
+	spin_lock_bh(&q->lock);
+	WRITE_ONCE(q->closed, true);
+	spin_unlock_bh(&q->lock);
+	wake_up_interruptible(&q->wait);
+	kill_fasync(&q->fasync, SIGIO, POLL_IN);
+}
+
+/** vhca_event_init() - an event that has not happened */
+void vhca_event_init(struct vhca_event *ev, u64 cookie, u32 number)
+{
+	INIT_LIST_HEAD(&ev->node);
+	ev->cookie = cookie;
+	ev->number = number;
+	ev->reads = 0;
+	ev->types = 0;
+}
+
+/**
+ * vhca_event_post() - something happened
+ * @q: where it is read.
+ * @ev: whom it happened to.
+ * @types: bits by enum vhca_async_event_type; on a channel any.
+ *
+ * Process context or softirq.
+ *
+ * Return: whether there is a record more to read.
+ */
+bool vhca_event_post(struct vhca_event_queue *q, struct vhca_event *ev,
+		     unsigned long types)
+{
+	bool more;
+
+	spin_lock_bh(&q->lock);
+	more = types & ~ev->types;
+	if (list_empty(&ev->node) && more)
+		list_add_tail(&ev->node, &q->pending);
+	ev->types |= types;
+	spin_unlock_bh(&q->lock);
+
+	if (more) {
+		wake_up_interruptible_poll(&q->wait, EPOLLIN | EPOLLRDNORM);
+		kill_fasync(&q->fasync, SIGIO, POLL_IN);
+	}
+	return more;
+}
+
+/**
+ * vhca_event_purge() - drop what is unread; nothing is posted any more
+ * @q: the queue.
+ * @ev: the event of an object that goes.
+ *
+ * Return: how many records of it were read. No more will be.
+ */
+u32 vhca_event_purge(struct vhca_event_queue *q, struct vhca_event *ev)
+{
+	u32 reads;
+
+	spin_lock_bh(&q->lock);
+	list_del_init(&ev->node);
+	ev->types = 0;
+	reads = ev->reads;
+	spin_unlock_bh(&q->lock);
+	return reads;
+}
+
+static void vhca_event_record(struct vhca_event_queue *q, struct vhca_event *ev,
+			      union vhca_record *rec)
+{
+	memset(rec, 0, sizeof(*rec));
+	if (q->comp) {
+		rec->comp.cookie = ev->cookie;
+		rec->comp.cqn = ev->number;
+	} else {
+		rec->async.cookie = ev->cookie;
+		rec->async.type = __ffs(ev->types);
+		rec->async.number = ev->number;
+	}
+}
+
+/*
+ * The record reaches user space and counts as read in one step, under the lock:
+ * it is neither lost by a bad buffer, nor seen after the object's purge.
+ */
+static int vhca_event_take(struct vhca_event_queue *q, char __user *buf)
+{
+	union vhca_record rec;
+	struct vhca_event *ev;
+	int ret;
+
+	spin_lock_bh(&q->lock);
+	ev = list_first_entry_or_null(&q->pending, struct vhca_event, node);
+	if (!ev) {
+		ret = q->closed ? -EIO : -EAGAIN;
+		goto out;
+	}
+	vhca_event_record(q, ev, &rec);
+	ret = copy_to_user_nofault(buf, &rec, sizeof(rec));
+	if (ret)
+		goto out;
+	ev->reads++;
+	ev->types &= ev->types - 1;
+	if (ev->types)
+		list_move_tail(&ev->node, &q->pending);
+	else
+		list_del_init(&ev->node);
+out:
+	spin_unlock_bh(&q->lock);
+	return ret;
+}
+
+static int vhca_event_wait(struct vhca_event_queue *q, struct file *file)
+{
+	if (file->f_flags & O_NONBLOCK)
+		return -EAGAIN;
+	return wait_event_interruptible(q->wait, !list_empty(&q->pending) ||
+					READ_ONCE(q->closed));
+}
+
+/* Why no record was taken: mend it (0), or say so. */
+static int vhca_event_retry(struct vhca_event_queue *q, struct file *file,
+			    char __user *buf, int why, bool some)
+{
+	switch (why) {
+	case -EAGAIN:
+		return some ? -EAGAIN : vhca_event_wait(q, file);
+	case -EFAULT:
+		if (fault_in_writeable(buf, sizeof(union vhca_record)))
+			return -EFAULT;
+		return signal_pending(current) ? -ERESTARTSYS : 0;
+	default:
+		return why;
+	}
+}
+
+/** vhca_event_read() - read() of an event file: whole records, one or more */
+ssize_t vhca_event_read(struct file *file, char __user *buf, size_t count,
+			loff_t *pos)
+{
+	struct vhca_event_queue *q = file->private_data;
+	size_t done = 0;
+	int ret;
+
+	if (count < sizeof(union vhca_record))
+		return -EINVAL;
+	while (count - done >= sizeof(union vhca_record)) {
+		ret = vhca_event_take(q, buf + done);
+		if (!ret) {
+			done += sizeof(union vhca_record);
+			continue;
+		}
+		ret = vhca_event_retry(q, file, buf + done, ret, done);
+		if (ret)
+			return done ?: ret;
+	}
+	return done;
+}
+
+/** vhca_event_poll() - poll() of an event file */
+__poll_t vhca_event_poll(struct file *file, struct poll_table_struct *table)
+{
+	struct vhca_event_queue *q = file->private_data;
+	__poll_t mask = 0;
+
+	poll_wait(file, &q->wait, table);
+	spin_lock_bh(&q->lock);
+	if (!list_empty(&q->pending))
+		mask = EPOLLIN | EPOLLRDNORM;
+	else if (q->closed)
+		mask = EPOLLIN | EPOLLRDNORM | EPOLLERR;
+	spin_unlock_bh(&q->lock);
+	return mask;
+}
+
+/** vhca_event_fasync() - SIGIO for an event file */
+int vhca_event_fasync(int fd, struct file *file, int on)
+{
+	struct vhca_event_queue *q = file->private_data;
+
+	return fasync_helper(fd, file, on, &q->fasync);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What may be asked of an RC QP in which state: the transitions, the
+ * attributes that each requires and allows, and the values of attributes.
+ */
+#include "vhca.h"
+
+struct vhca_transition {
+	bool exists;
+	u32 required;
+	u32 optional;
+};
+
+#define VHCA_GO(req, opt) { .exists = true, .required = (req), .optional = (opt) }
+
+#define VHCA_RTS_OPTIONAL	(VHCA_QP_CUR_STATE | VHCA_QP_ACCESS_FLAGS | \
+				 VHCA_QP_MIN_RNR_TIMER)
+
+/* [from][to]. Alternate paths are refused before this is asked. */
+static const struct vhca_transition
+vhca_rc[VHCA_QP_STATES][VHCA_QP_STATES] = {
+	[VHCA_QP_RESET] = {
+		[VHCA_QP_RESET] = VHCA_GO(0, 0),
+		[VHCA_QP_INIT] = VHCA_GO(VHCA_QP_PKEY_INDEX | VHCA_QP_PORT |
+					 VHCA_QP_ACCESS_FLAGS, 0),
+	},
+	[VHCA_QP_INIT] = {
+		[VHCA_QP_RESET] = VHCA_GO(0, 0),
+		[VHCA_QP_ERR] = VHCA_GO(0, 0),
+		[VHCA_QP_INIT] = VHCA_GO(0, VHCA_QP_PKEY_INDEX | VHCA_QP_PORT |
+					 VHCA_QP_ACCESS_FLAGS),
+		[VHCA_QP_RTR] = VHCA_GO(VHCA_QP_AV | VHCA_QP_PATH_MTU |
+					VHCA_QP_DEST_QPN | VHCA_QP_RQ_PSN |
+					VHCA_QP_MAX_DEST_RD_ATOMIC |
+					VHCA_QP_MIN_RNR_TIMER,
+					VHCA_QP_PKEY_INDEX |
+					VHCA_QP_ACCESS_FLAGS),
+	},
+	[VHCA_QP_RTR] = {
+		[VHCA_QP_RESET] = VHCA_GO(0, 0),
+		[VHCA_QP_ERR] = VHCA_GO(0, 0),
+		[VHCA_QP_RTS] = VHCA_GO(VHCA_QP_SQ_PSN | VHCA_QP_TIMEOUT |
+					VHCA_QP_RETRY_CNT | VHCA_QP_RNR_RETRY |
+					VHCA_QP_MAX_QP_RD_ATOMIC,
+					VHCA_RTS_OPTIONAL),
+	},
+	[VHCA_QP_RTS] = {
+		[VHCA_QP_RESET] = VHCA_GO(0, 0),
+		[VHCA_QP_ERR] = VHCA_GO(0, 0),
+		[VHCA_QP_RTS] = VHCA_GO(0, VHCA_RTS_OPTIONAL),
+		[VHCA_QP_SQD] = VHCA_GO(0, VHCA_QP_EN_SQD_ASYNC_NOTIFY),
+	},
+	[VHCA_QP_SQD] = {
+		[VHCA_QP_RESET] = VHCA_GO(0, 0),
+		[VHCA_QP_ERR] = VHCA_GO(0, 0),
+		[VHCA_QP_RTS] = VHCA_GO(0, VHCA_RTS_OPTIONAL),
+		[VHCA_QP_SQD] = VHCA_GO(0, VHCA_QP_PKEY_INDEX | VHCA_QP_PORT |
+					VHCA_QP_ACCESS_FLAGS | VHCA_QP_AV |
+					VHCA_QP_MAX_QP_RD_ATOMIC |
+					VHCA_QP_MAX_DEST_RD_ATOMIC |
+					VHCA_QP_MIN_RNR_TIMER |
+					VHCA_QP_TIMEOUT | VHCA_QP_RETRY_CNT |
+					VHCA_QP_RNR_RETRY),
+	},
+	/* RC goes to ERR where others go to SQE, so that it is never here. */
+	[VHCA_QP_SQE] = {
+		[VHCA_QP_RESET] = VHCA_GO(0, 0),
+		[VHCA_QP_ERR] = VHCA_GO(0, 0),
+	},
+	[VHCA_QP_ERR] = {
+		[VHCA_QP_RESET] = VHCA_GO(0, 0),
+		[VHCA_QP_ERR] = VHCA_GO(0, 0),
+	},
+};
+
+static int vhca_qp_transition(const struct vhca_modify_qp *arg, u8 from)
+{
+	u8 to = arg->mask & VHCA_QP_STATE ? arg->attr.state : from;
+	u32 mask = arg->mask & ~VHCA_QP_STATE;
+	const struct vhca_transition *t;
+
+	if (from >= VHCA_QP_STATES || to >= VHCA_QP_STATES)
+		return -EINVAL;
+	if (mask & VHCA_QP_CUR_STATE && arg->attr.cur_state != from)
+		return -EINVAL;
+	t = &vhca_rc[from][to];
+	if (!t->exists || t->required & ~mask ||
+	    mask & ~(t->required | t->optional))
+		return -EINVAL;
+	return 0;
+}
+
+static bool vhca_av_ok(const struct vhca_av *av, u8 port)
+{
+	return av->is_global <= 1 && av->sl <= 15 && av->port_num == port &&
+	       !av->rsvd[0] && !av->rsvd[1];
+}
+
+static bool vhca_qp_values(const struct vhca_caps *caps, u32 mask,
+			   const struct vhca_qp_attr *a, u8 port)
+{
+	if (mask & VHCA_QP_PORT) {
+		port = a->port_num;
+		if (!port || port > caps->num_ports)
+			return false;
+	}
+	return !(a->rsvd[0] || a->rsvd[1] ||
+		 (mask & VHCA_QP_EN_SQD_ASYNC_NOTIFY &&
+		  a->en_sqd_async_notify > 1) ||
+		 (mask & VHCA_QP_ACCESS_FLAGS &&
+		  a->access_flags & ~VHCA_MKEY_ACCESS) ||
+		 (mask & VHCA_QP_PKEY_INDEX &&
+		  a->pkey_index >= caps->max_pkeys) ||
+		 (mask & VHCA_QP_AV && !vhca_av_ok(&a->av, port)) ||
+		 (mask & VHCA_QP_PATH_MTU &&
+		  (a->path_mtu < 1 || a->path_mtu > 5)) ||
+		 (mask & VHCA_QP_TIMEOUT && a->timeout > 31) ||
+		 (mask & VHCA_QP_RETRY_CNT && a->retry_cnt > 7) ||
+		 (mask & VHCA_QP_RNR_RETRY && a->rnr_retry > 7) ||
+		 (mask & VHCA_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
+		 (mask & VHCA_QP_DEST_QPN && a->dest_qpn & ~VHCA_QPN_MASK) ||
+		 (mask & VHCA_QP_MAX_QP_RD_ATOMIC &&
+		  a->max_rd_atomic > caps->max_rd_atom) ||
+		 (mask & VHCA_QP_MAX_DEST_RD_ATOMIC &&
+		  a->max_dest_rd_atomic > caps->max_rd_atom));
+}
+
+/**
+ * vhca_qp_check() - may this be done to a QP in that state?
+ * @ctx: for the device's limits.
+ * @arg: what user space wants; fields that the mask does not name are ignored.
+ * @now: the QP as the device has it.
+ *
+ * Return: 0, -EINVAL, or -EOPNOTSUPP for alternate paths.
+ */
+int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg,
+		  const struct vhca_prm_qp *now)
+{
+	if (arg->mask & (VHCA_QP_ALT_PATH | VHCA_QP_PATH_MIG_STATE))
+		return -EOPNOTSUPP;
+	if (vhca_qp_transition(arg, now->state)) {
+		vhca_dbg(ctx, "QP %u in state %u: mask %#x, state %u: refused\n",
+			 arg->qpn, now->state, arg->mask, arg->attr.state);
+		return -EINVAL;
+	}
+	if (!vhca_qp_values(&ctx->vdev->caps, arg->mask, &arg->attr, now->port)) {
+		vhca_dbg(ctx, "QP %u: mask %#x: a value is out of range\n",
+			 arg->qpn, arg->mask);
+		return -EINVAL;
+	}
+	return 0;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of the driver share.
+ *
+ * Locks, outermost first:
+ *   vhca_dev.ctx_lock	opening, last close and disassociation
+ *   vhca_dev.srcu	read side: an ioctl that may use the device; never held
+ *			while user memory is touched
+ *   vhca_ctx.lock	the objects of a context, their users and slots
+ *   vhca_ctx.uar_lock	a fault on a UAR page against its disappearance
+ *   vhca_dev.list_lock	the list of contexts, for those who broadcast
+ *   vhca_event_queue.lock
+ * The raw locks of the admin queue and of the EQs are innermost; they are taken
+ * in hard interrupt context.
+ */
+#ifndef VHCA_DRIVER_H
+#define VHCA_DRIVER_H
+
+#include <linux/cdev.h>
+#include <linux/completion.h>
+#include <linux/device.h>
+#include <linux/fs.h>
+#include <linux/interrupt.h>
+#include <linux/kref.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/pci.h>
+#include <linux/scatterlist.h>
+#include <linux/semaphore.h>
+#include <linux/srcu.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "../include/compat.h"
+#include "../include/vhca_prm.h"
+#include "../include/vhca_soft.h"
+#include "../uapi/vhca_abi.h"
+
+/* The page of the programming model is the page that is mapped and pinned. */
+static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
+
+#define VHCA_ADMIN_SHIFT	6
+#define VHCA_ADMIN_ENTRIES	BIT(VHCA_ADMIN_SHIFT)
+#define VHCA_EQ_SHIFT		12
+#define VHCA_MAX_COMP_EQS	32
+#define VHCA_MAX_DEVICES	64
+#define VHCA_TIMEOUT		(60 * HZ)	/* for the device to answer */
+
+/* mmap offsets, in pages: buffers by their number, UAR pages behind them. */
+#define VHCA_PGOFF_BUF_MAX	0x00ffffff
+#define VHCA_PGOFF_UAR		0x40000000
+
+struct vhca_caps {
+	u64 fw_ver;
+	u64 node_guid;
+	u64 max_mr_size;
+	u32 function;
+	u32 max_qp;
+	u32 max_cq;
+	u32 max_eq;
+	u32 max_mkey;
+	u32 max_pd;
+	u32 max_uar;
+	u32 max_sq_shift;
+	u32 max_rq_shift;
+	u32 max_cq_shift;
+	u32 max_eq_shift;
+	u32 max_send_sge;
+	u32 max_recv_sge;
+	u32 max_inline;
+	u32 max_rd_atom;
+	u32 ack_delay;
+	u32 num_ports;
+	u32 max_pkeys;
+};
+
+struct vhca_stats {
+	u64 kicks;
+	u64 tasklets;
+	u64 events;
+	u64 merged;
+};
+
+struct vhca_cmd_wait {
+	struct completion completion;
+	struct vhca_cmd_done done;
+	u32 tag;
+};
+
+struct vhca_admin {
+	raw_spinlock_t lock;		/* both rings and @wait */
+	struct semaphore slots;		/* free entries */
+	struct vhca_cmd *sq;
+	struct vhca_cmd_done *cq;
+	dma_addr_t sq_dma;
+	dma_addr_t cq_dma;
+	u32 pi;
+	u32 ci;
+	bool events;			/* answers raise an interrupt */
+	struct vhca_cmd_wait *wait[VHCA_ADMIN_ENTRIES];
+};
+
+struct vhca_vector {
+	struct vhca_dev *vdev;
+	unsigned int index;
+	unsigned int irq;
+	u64 interrupts;			/* written by the handler alone */
+	struct atomic_notifier_head eqs;
+	char name[32];
+};
+
+struct vhca_eq {
+	struct notifier_block nb;	/* on the chain of @vector */
+	struct vhca_dev *vdev;
+	struct vhca_vector *vector;
+	struct vhca_buf *buf;
+	raw_spinlock_t lock;		/* all below */
+	u32 eqn;
+	u32 shift;
+	u32 ci;
+	u64 eqes;
+	u64 comp_eqes;
+	u64 async_eqes;
+};
+
+struct vhca_dev {
+	struct pci_dev *pdev;
+	struct device dev;
+	struct cdev cdev;
+	const struct vhca_soft_ops *soft;
+	u8 __iomem *regs;
+	struct vhca_caps caps;
+	struct vhca_admin admin;
+
+	struct vhca_vector *vectors;
+	struct vhca_eq *eqs;		/* EQ 0, then completion EQs */
+	unsigned int num_vectors;
+	unsigned int num_eqs;
+	unsigned int num_comp;
+
+	struct xarray cqs;		/* by number; read in interrupt context */
+	struct xarray qps;
+
+	struct srcu_struct srcu;
+	bool dead;			/* set once; see vhca_dead() */
+	bool disassociated;		/* under @ctx_lock */
+	struct mutex ctx_lock;		/* open, last close, disassociation */
+	spinlock_t list_lock;		/* @ctxs, for those who only broadcast */
+	struct list_head ctxs;		/* writers hold both locks */
+
+	struct llist_head raised;	/* struct vhca_async with news */
+	unsigned long *port_raised;
+	struct work_struct async_work;
+	struct work_struct fatal_work;
+
+	struct vhca_stats __percpu *stats;
+	struct dentry *debugfs;
+};
+
+/* Pages of a queue, shared by user space (mmap) and the device (DMA). */
+struct vhca_buf {
+	struct kref ref;
+	bool mapped;			/* for DMA */
+	unsigned long npages;
+	struct page **pages;
+	dma_addr_t *dma;
+};
+
+/* A chained list of pages, as a command describes memory. */
+struct vhca_plist {
+	unsigned long chunks;
+	struct vhca_plist_chunk {
+		struct vhca_page_list *list;
+		dma_addr_t dma;
+	} *chunk;
+};
+
+/* Records of an event file: read by whoever has the file. */
+struct vhca_event_queue {
+	struct kref ref;
+	spinlock_t lock;		/* @pending, @closed, and the events' */
+	struct list_head pending;
+	bool closed;			/* nothing more is coming */
+	bool comp;			/* completion channel, else async */
+	wait_queue_head_t wait;
+	struct fasync_struct *fasync;
+	struct vhca_ctx *ctx;		/* valid while the file is open */
+	struct list_head node;		/* of channels: under the context's lock */
+	unsigned int users;		/* CQs; likewise */
+};
+
+/*
+ * What an object may have to say, embedded in the object, so that nothing is
+ * allocated when there is an event and what is unread is bounded.
+ */
+struct vhca_event {
+	struct list_head node;
+	u64 cookie;
+	u32 number;
+	u32 reads;			/* records that were read */
+	unsigned long types;		/* bits by enum vhca_async_event_type */
+};
+
+/* Async events of an object on their way from interrupt to process context. */
+struct vhca_async {
+	struct llist_node node;
+	unsigned long raised;
+	struct vhca_event_queue *queue;
+	struct vhca_event event;
+};
+
+struct vhca_ctx {
+	struct kref ref;		/* device file and event files */
+	struct vhca_dev *vdev;
+	struct address_space *mapping;
+	struct page *dummy;		/* stands in for UAR pages that are gone */
+	struct list_head node;
+	struct mutex lock;		/* objects, their users and slots */
+	struct mutex uar_lock;		/* vhca_uar.gone against faults */
+	struct list_head channels;
+	struct vhca_event_queue *async;
+	bool async_open;
+	struct xarray uars;
+	struct xarray pds;
+	struct xarray mrs;
+	struct xarray cqs;
+	struct xarray qps;
+	struct xarray bufs;		/* by mmap offset; xa_lock guards the refs */
+	struct vhca_event fatal_event;
+	struct vhca_event port_events[];
+};
+
+struct vhca_uar {
+	u32 number;			/* in the file */
+	u32 hw;				/* on the device */
+	struct vhca_buf *dbr;
+	u32 dbr_offset;
+	bool gone;			/* under uar_lock: maps to the dummy */
+	DECLARE_BITMAP(slots, VHCA_UAR_SLOTS);
+	struct rcu_head rcu;
+};
+
+struct vhca_pd {
+	u32 number;
+	unsigned int users;
+};
+
+struct vhca_mr {
+	u32 key;
+	u32 access;
+	struct vhca_pd *pd;
+	struct mm_struct *mm;		/* charged */
+	unsigned long npages;
+	struct sg_append_table sgt;
+	bool mapped;
+};
+
+struct vhca_cq {
+	u32 number;
+	u32 slot;
+	unsigned int users;		/* QPs, a QP counts for each side */
+	struct vhca_dev *vdev;
+	struct vhca_eq *eq;
+	struct vhca_uar *uar;
+	struct vhca_buf *buf;
+	u32 offset;
+	struct tasklet_struct tasklet;
+	struct vhca_event_queue *channel;	/* or NULL */
+	struct vhca_event event;
+	struct vhca_async async;
+};
+
+struct vhca_qp {
+	u32 number;
+	u32 slot;
+	struct vhca_pd *pd;
+	struct vhca_cq *send_cq;
+	struct vhca_cq *recv_cq;
+	struct vhca_uar *uar;
+	struct vhca_buf *buf;
+	u32 offset;
+	struct vhca_async async;
+};
+
+/* One ioctl: its argument, and the file that it opens if it does. */
+struct vhca_call {
+	union {
+		struct vhca_query_device	query_device;
+		struct vhca_query_port		query_port;
+		struct vhca_query_gid		query_gid;
+		struct vhca_query_pkey		query_pkey;
+		struct vhca_create_event_file	event_file;
+		struct vhca_alloc_uar		alloc_uar;
+		struct vhca_object		object;
+		struct vhca_reg_mr		reg_mr;
+		struct vhca_destroy_channel	destroy_channel;
+		struct vhca_create_cq		create_cq;
+		struct vhca_destroy_cq		destroy_cq;
+		struct vhca_create_qp		create_qp;
+		struct vhca_modify_qp		modify_qp;
+		struct vhca_destroy_qp		destroy_qp;
+	};
+	struct file *file;
+};
+
+/* Why a call was refused. */
+#define vhca_dbg(ctx, fmt, ...) \
+	dev_dbg_ratelimited(&(ctx)->vdev->dev, fmt, ##__VA_ARGS__)
+
+/* main.c */
+extern const struct file_operations vhca_fops;
+struct vhca_dev *vhca_dev_alloc(struct pci_dev *pdev);
+int vhca_dev_register(struct vhca_dev *vdev);
+void vhca_dev_unregister(struct vhca_dev *vdev);
+
+/* pci.c */
+extern struct pci_driver vhca_pci_driver;
+void vhca_pci_set_ids(u16 vendor, u16 device);
+u32 vhca_read(struct vhca_dev *vdev, u32 reg);
+void vhca_write(struct vhca_dev *vdev, u32 reg, u32 value);
+void vhca_soft_registers(struct vhca_dev *vdev);
+void vhca_hw_reset(struct vhca_dev *vdev);
+
+/* admin.c */
+int vhca_admin_init(struct vhca_dev *vdev);
+void vhca_admin_free(struct vhca_dev *vdev);
+void vhca_admin_poll(struct vhca_dev *vdev);
+int vhca_cmd(struct vhca_dev *vdev, u16 opcode, struct vhca_cmd *cmd,
+	     struct vhca_cmd_done *done);
+int vhca_cmd_number(struct vhca_dev *vdev, u16 opcode, u32 number);
+
+/* eq.c */
+int vhca_eqs_create(struct vhca_dev *vdev);
+void vhca_eqs_free(struct vhca_dev *vdev);
+void vhca_eq_poll(struct vhca_eq *eq);
+
+/* async.c */
+void vhca_async_init(struct vhca_async *async, struct vhca_event_queue *queue,
+		     u64 cookie, u32 number);
+void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number);
+void vhca_async_work(struct work_struct *work);
+
+/* buf.c */
+struct vhca_buf *vhca_buf_alloc(struct vhca_dev *vdev, size_t size);
+void vhca_buf_unmap(struct vhca_dev *vdev, struct vhca_buf *buf);
+void vhca_buf_put(struct vhca_buf *buf);
+int vhca_plist_alloc(struct vhca_dev *vdev, struct vhca_plist *pl,
+		     unsigned long npages);
+int vhca_plist_buf(struct vhca_dev *vdev, struct vhca_plist *pl,
+		   struct vhca_buf *buf);
+void vhca_plist_set(struct vhca_plist *pl, unsigned long i, dma_addr_t dma);
+__be64 vhca_plist_addr(struct vhca_plist *pl);
+void vhca_plist_free(struct vhca_dev *vdev, struct vhca_plist *pl);
+
+/* ctx.c */
+bool vhca_dead(struct vhca_dev *vdev);
+void vhca_set_dead(struct vhca_dev *vdev);
+void vhca_disassociate(struct vhca_dev *vdev);
+void vhca_fatal_work(struct work_struct *work);
+int vhca_open(struct inode *inode, struct file *file);
+int vhca_release(struct inode *inode, struct file *file);
+void vhca_ctx_get(struct vhca_ctx *ctx);
+void vhca_ctx_put(struct vhca_ctx *ctx);
+
+/* mmap.c */
+int vhca_mmap(struct file *file, struct vm_area_struct *vma);
+int vhca_offset_add(struct vhca_ctx *ctx, struct vhca_buf *buf, u32 *offset);
+void vhca_offset_del(struct vhca_ctx *ctx, u32 offset);
+void vhca_uar_zap(struct vhca_ctx *ctx, struct vhca_uar *uar);
+
+/* event.c */
+struct vhca_event_queue *vhca_event_queue_alloc(bool comp);
+void vhca_event_queue_put(struct vhca_event_queue *q);
+void vhca_event_queue_close(struct vhca_event_queue *q);
+void vhca_event_init(struct vhca_event *ev, u64 cookie, u32 number);
+bool vhca_event_post(struct vhca_event_queue *q, struct vhca_event *ev,
+		     unsigned long types);
+u32 vhca_event_purge(struct vhca_event_queue *q, struct vhca_event *ev);
+ssize_t vhca_event_read(struct file *file, char __user *buf, size_t count,
+			loff_t *pos);
+__poll_t vhca_event_poll(struct file *file, struct poll_table_struct *table);
+int vhca_event_fasync(int fd, struct file *file, int on);
+
+/* channel.c */
+int vhca_create_channel(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_destroy_channel(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_open_async(struct vhca_ctx *ctx, struct vhca_call *call);
+struct vhca_event_queue *vhca_channel_get(struct vhca_ctx *ctx, int fd);
+
+/* query.c */
+int vhca_query_pkeys(struct vhca_dev *vdev);
+int vhca_query_device(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_port(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_gid(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_pkey(struct vhca_ctx *ctx, struct vhca_call *call);
+
+/* uar.c */
+int vhca_alloc_uar(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_free_uar(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_slot_get(struct vhca_ctx *ctx, u32 number, u32 slot,
+		  struct vhca_uar **uar);
+void vhca_slot_put(struct vhca_uar *uar, u32 slot);
+dma_addr_t vhca_slot_dma(struct vhca_uar *uar, u32 slot);
+int vhca_uars_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_uars_free(struct vhca_ctx *ctx);
+
+/* pd.c */
+int vhca_alloc_pd(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_free_pd(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_pds_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_pds_free(struct vhca_ctx *ctx);
+
+/* mr.c */
+int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_dereg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_mrs_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_mrs_free(struct vhca_ctx *ctx);
+
+/* cq.c */
+int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_destroy_cq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_cqs_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_cqs_quiesce(struct vhca_ctx *ctx);
+void vhca_cqs_free(struct vhca_ctx *ctx);
+
+/* qp.c */
+int vhca_create_qp(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_modify_qp(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_qp(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_destroy_qp(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_qps_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_qps_quiesce(struct vhca_ctx *ctx);
+void vhca_qps_free(struct vhca_ctx *ctx);
+
+/* qp_state.c */
+int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg,
+		  const struct vhca_prm_qp *now);
+
+/* debugfs.c */
+void vhca_debugfs_init(void);
+void vhca_debugfs_exit(void);
+void vhca_debugfs_add(struct vhca_dev *vdev);
+void vhca_debugfs_remove(struct vhca_dev *vdev);
+
+#endif
