@@ -399,6 +399,7 @@ static inline struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *scq, stru
 static inline void end_open(struct __test_metadata *_metadata, struct end *e,
 			    const struct pair_opts *opts, int function)
 {
+	*e = (struct end){};
 	e->ctx = open_vhca(_metadata, function);
 	e->lid = lid_of(e->ctx);
 	ASSERT_NE(0, e->lid);
