@@ -146,7 +146,8 @@ static void expect_agreement(struct __test_metadata *_metadata, const struct sna
 
 	EXPECT_EQ(s->device[KICKS], s->driver[D_KICKS]);
 	EXPECT_EQ(s->device[EQES], s->driver[D_EQES]);
-	EXPECT_EQ(s->driver[D_EQES], s->driver[D_COMP_EQES] + s->driver[D_ASYNC_EQES]);
+	EXPECT_EQ(s->driver[D_EQES], s->driver[D_COMP_EQES] + s->driver[D_ASYNC_EQES] +
+		  s->device[COMMANDS]);
 	EXPECT_EQ(s->device[MSIX], s->driver[D_INTERRUPTS]);
 	EXPECT_EQ(s->driver[D_TASKLETS], s->driver[D_EVENTS] + s->driver[D_MERGED]);
 	for (i = 0; i < MAX_VECTORS; i++) {
