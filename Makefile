@@ -29,7 +29,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 MODDIR = /lib/modules/$(REL)/updates/vhca
 VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
-rooms := driver device include uapi
+rooms := driver device include uapi selftests/modules
 sources = $(wildcard Kbuild $(foreach d,$(rooms),$(d)/*.c $(d)/*.h $(d)/Kbuild))
 # Use all processors for the modules unless the caller said how many.
 jobs = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * raw.h: a vhca context without the library: ioctl and mmap on /dev/vhcaN,
+ * A vhca context without the library: ioctl and mmap on /dev/vhcaN,
  * queues built and read by hand. Functions that can fail return 0 or a negative
  * errno, so that a test compares the errno itself.
  */
@@ -23,7 +23,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -779,6 +781,39 @@ static inline bool raw_sleeps(pid_t pid)
 	if (f)
 		fclose(f);
 	return state == 'S';
+}
+
+/* Modules */
+
+static inline int raw_module_unload(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
+}
+
+/* Load @room/@name.ko from where the modules that are tested were built. */
+static inline int raw_module_load(const char *room, const char *name, const char *params)
+{
+	const char *dir = getenv("VHCA_MODULES");
+	struct utsname u;
+	char path[512];
+	int fd, err;
+
+	uname(&u);
+	if (dir)
+		snprintf(path, sizeof(path), "%s/%s/%s.ko", dir, room, name);
+	else
+		snprintf(path, sizeof(path), "../build/%s/%s/%s.ko", u.release, room, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		snprintf(path, sizeof(path), "/lib/modules/%s/updates/vhca/%s.ko", u.release,
+			 name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return -errno;
+	err = syscall(SYS_finit_module, fd, params, 0) ? -errno : 0;
+	close(fd);
+	return err;
 }
 
 /*

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_abi.c: the ioctls as such: sizes, reserved fields, pointers, unknown
+ * The ioctls as such: sizes, reserved fields, pointers, unknown
  * calls; and the queries.
  */
 #include "raw.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_error.c: WQEs and indices that no library would write, and errors of
+ * WQEs and indices that no library would write, and errors of
  * execution: the right status and reason, both queues flushed once, nobody else
  * hurt, and the way back.
  */
@@ -391,10 +391,10 @@ TEST_F(error, a_receive_out_of_bounds_is_refused)
 TEST_F(error, a_message_longer_than_its_receive_is_refused_and_not_written)
 {
 	memset(self->bed.mr.addr, 1, 64);
-	ASSERT_EQ(0, raw_recv(&self->bed.p.b, &self->bed.mr, 8192, 63));
+	ASSERT_EQ(0, raw_recv(&self->bed.p.b, &self->bed.mr, 12288, 63));
 	EXPECT_EQ(0, refused(&self->bed, VHCA_CQE_LOC_LEN_ERR, VHCA_VERR_RQ_SIZE,
 			     VHCA_CQE_REM_INV_REQ_ERR, VHCA_VERR_RQ_SIZE));
-	EXPECT_EQ(0, self->bed.mr.addr[8192 + 63]);
+	EXPECT_EQ(0, self->bed.mr.addr[12288 + 63]);
 }
 
 TEST_F(error, a_receive_without_segments_takes_an_empty_message_only)

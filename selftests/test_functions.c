@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_functions.c: two functions talk to each other by LID or GID; and what a
+ * Two functions talk to each other by LID or GID; and what a
  * requester gets to hear when nobody answers.
  */
 #include "raw.h"
@@ -224,7 +224,8 @@ TEST_F(functions, the_psn_wraps)
 	struct vhca_qp_attr back = raw_attr(self->ctx[0].lid, self->qp[0].made.qpn);
 	int i;
 
-	to.sq_psn = back.rq_psn = 0xfffffe;
+	to.sq_psn = 0xfffffe;
+	back.rq_psn = 0xfffffe;
 	ASSERT_EQ(0, raw_climb(&self->qp[0], VHCA_QPS_RTS, to));
 	ASSERT_EQ(0, raw_climb(&self->qp[1], VHCA_QPS_RTS, back));
 	for (i = 0; i < 4; i++)

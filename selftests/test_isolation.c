@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_isolation.c: an open file owns its objects. Another cannot name, destroy
+ * An open file owns its objects. Another cannot name, destroy
  * or reach them; what is in use cannot be taken away.
  */
 #define _GNU_SOURCE

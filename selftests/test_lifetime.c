@@ -1,50 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_lifetime.c: what is left when a process, a file or a module goes: nothing.
+ * What is left when a process, a file or a module goes: nothing.
  *
  * Unloads and loads the modules; leaves them loaded with two functions.
  */
 #define _GNU_SOURCE
 #include <signal.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
 
 #include "raw.h"
 
 #include "../kselftest_harness.h"
 
 /* Modules */
-
-static int module_unload(const char *name)
-{
-	return syscall(SYS_delete_module, name, O_NONBLOCK) ? -errno : 0;
-}
-
-/* Load @room/@name.ko from where the modules that are tested were built. */
-static int module_load(const char *room, const char *name, const char *params)
-{
-	const char *dir = getenv("VHCA_MODULES");
-	struct utsname u;
-	char path[512];
-	int fd, err;
-
-	uname(&u);
-	if (dir)
-		snprintf(path, sizeof(path), "%s/%s/%s.ko", dir, room, name);
-	else
-		snprintf(path, sizeof(path), "../build/%s/%s/%s.ko", u.release, room, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(path, sizeof(path), "/lib/modules/%s/updates/vhca/%s.ko", u.release,
-			 name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	if (fd < 0)
-		return -errno;
-	err = syscall(SYS_finit_module, fd, params, 0) ? -errno : 0;
-	close(fd);
-	return err;
-}
 
 static bool loaded(const char *name)
 {
@@ -56,12 +23,12 @@ static bool loaded(const char *name)
 
 static int load_device(void)
 {
-	return module_load("device", "vhca_device", "functions=2");
+	return raw_module_load("device", "vhca_device", "functions=2");
 }
 
 static int load_driver(void)
 {
-	return module_load("driver", "vhca", "");
+	return raw_module_load("driver", "vhca", "");
 }
 
 static int load_both(void)
@@ -86,9 +53,9 @@ static int refs(void)
 /* Both; the end of a file may take its time to be over. */
 static int unload_both(void)
 {
-	int err = RAW_WAIT(refs() == 0) ? module_unload("vhca") : -EBUSY;
+	int err = RAW_WAIT(refs() == 0) ? raw_module_unload("vhca") : -EBUSY;
 
-	return err ? err : module_unload("vhca_device");
+	return err ? err : raw_module_unload("vhca_device");
 }
 
 /* In use: the kernel's word for it differs with what holds the module. */
@@ -141,8 +108,8 @@ TEST_F(lifetime, unload_is_refused_while_a_file_is_open_and_works_after)
 	int fd = raw_open_file(0);
 
 	ASSERT_LE(0, fd);
-	EXPECT_TRUE(refused(module_unload("vhca")));
-	EXPECT_TRUE(refused(module_unload("vhca_device")));
+	EXPECT_TRUE(refused(raw_module_unload("vhca")));
+	EXPECT_TRUE(refused(raw_module_unload("vhca_device")));
 	EXPECT_TRUE(loaded("vhca"));
 	EXPECT_TRUE(loaded("vhca_device"));
 	close(fd);
@@ -160,7 +127,7 @@ TEST_F(lifetime, unload_is_refused_while_a_channel_is_open)
 	ch = raw_channel(fd);
 	ASSERT_LE(0, ch);
 	close(fd);
-	EXPECT_TRUE(refused(module_unload("vhca")));
+	EXPECT_TRUE(refused(raw_module_unload("vhca")));
 	close(ch);
 	EXPECT_EQ(0, unload_both());
 }
@@ -172,8 +139,8 @@ TEST_F(lifetime, unload_is_refused_while_something_is_mapped)
 	ASSERT_EQ(0, raw_open(&ctx, 0));
 	close(ctx.fd);
 	munmap(ctx.dbr_page, VHCA_UAR_PAGE_SIZE);
-	EXPECT_TRUE(refused(module_unload("vhca")));
-	EXPECT_TRUE(refused(module_unload("vhca_device")));
+	EXPECT_TRUE(refused(raw_module_unload("vhca")));
+	EXPECT_TRUE(refused(raw_module_unload("vhca_device")));
 	munmap(ctx.uar_page, VHCA_UAR_PAGE_SIZE);
 	EXPECT_EQ(0, unload_both());
 }
@@ -183,7 +150,7 @@ TEST_F(lifetime, either_module_may_come_and_go_first)
 	struct raw_ctx ctx;
 
 	/* The device goes and comes under the driver. */
-	ASSERT_EQ(0, module_unload("vhca_device"));
+	ASSERT_EQ(0, raw_module_unload("vhca_device"));
 	EXPECT_NE(0, access("/dev/vhca0", F_OK));
 	ASSERT_EQ(0, load_device());
 	ASSERT_EQ(0, raw_open(&ctx, 1));
@@ -199,9 +166,9 @@ TEST_F(lifetime, either_module_may_come_and_go_first)
 TEST_F(lifetime, functions_is_a_number_from_1_to_32)
 {
 	ASSERT_EQ(0, unload_both());
-	EXPECT_GT(0, module_load("device", "vhca_device", "functions=0"));
-	EXPECT_GT(0, module_load("device", "vhca_device", "functions=33"));
-	ASSERT_EQ(0, module_load("device", "vhca_device", "functions=32"));
+	EXPECT_GT(0, raw_module_load("device", "vhca_device", "functions=0"));
+	EXPECT_GT(0, raw_module_load("device", "vhca_device", "functions=33"));
+	ASSERT_EQ(0, raw_module_load("device", "vhca_device", "functions=32"));
 	ASSERT_EQ(0, load_driver());
 	EXPECT_EQ(0, access("/dev/vhca31", F_OK));
 	EXPECT_NE(0, access("/dev/vhca32", F_OK));
@@ -415,7 +382,7 @@ TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 
 /* Memory */
 
-static long long meminfo(const char *key)
+static long long mem_kib(const char *key)
 {
 	char line[128];
 	long long kib = -1;
@@ -440,7 +407,7 @@ static long long used(const char *key)
 	if (fd < 0 || write(fd, "3", 1) != 1)
 		return -1;
 	close(fd);
-	return strcmp(key, "MemAvailable") ? meminfo(key) : -meminfo(key);
+	return strcmp(key, "MemAvailable") ? mem_kib(key) : -mem_kib(key);
 }
 
 static int cycle(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mmap.c: what a process may map, and what becomes of the mapping.
+ * What a process may map, and what becomes of the mapping.
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mr.c: registering memory: what is refused, what is charged, what a region
+ * Registering memory: what is refused, what is charged, what a region
  * then allows.
  */
 #define _GNU_SOURCE
@@ -75,7 +75,8 @@ TEST_F(mr, write_access_to_read_only_memory_is_eacces)
 	char *p = map(2 * 4096, RW);
 
 	ASSERT_NE(MAP_FAILED, (void *)p);
-	p[0] = p[4096] = 1;
+	p[0] = 1;
+	p[4096] = 1;
 	ASSERT_EQ(0, mprotect(p + 4096, 4096, PROT_READ));
 	EXPECT_EQ(-EACCES, reg(&self->bed.ctx, p + 4096, 4096, VHCA_ACCESS_LOCAL_WRITE));
 	EXPECT_EQ(-EACCES, reg(&self->bed.ctx, p, 2 * 4096, VHCA_ACCESS_LOCAL_WRITE));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_notify.c: arming a CQ by hand, and which completions raise an event.
+ * Arming a CQ by hand, and which completions raise an event.
  */
 #include "raw.h"
 
