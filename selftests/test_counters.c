@@ -248,10 +248,13 @@ TEST_F(rc, a_list_is_one_doorbell_and_one_kick)
 	}
 	s = since(_metadata, &before);
 	EXPECT_EQ(N, s.device[WQES]);
-	EXPECT_EQ(N / 10, s.device[DOORBELLS]);
+	/* A thread that saw the record already may find two doorbells in one look. */
+	EXPECT_LE(s.device[DOORBELLS], N / 10);
 	EXPECT_LE(s.device[KICKS], N / 10);
-	if (!strcmp(variant->engine, "inline"))
+	if (!strcmp(variant->engine, "inline")) {
+		EXPECT_EQ(N / 10, s.device[DOORBELLS]);
 		EXPECT_EQ(N / 10, s.device[KICKS]);
+	}
 	expect_agreement(_metadata, &s);
 }
 
