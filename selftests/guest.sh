@@ -64,7 +64,9 @@ watch()
 	: >/run/vm-timeout
 	echo w >/proc/sysrq-trigger
 	kill -KILL -- "-$1"
-	# Should the command not even die, this still ends the run.
+	# The first process goes on from here; should the command not even die,
+	# this still ends the run.
+	sleep 10
 	finish timeout
 }
 
