@@ -10,15 +10,38 @@
 #include <linux/version.h>
 #include <linux/device/class.h>
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 /* struct class.devnode takes a device that it could change. */
 #define VHCA_DEVNODE_CONST
-/* A long-term pin for reading does not break copy-on-write by itself. */
-#define VHCA_FOLL_READ_LONGTERM	(FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE)
+
+/*
+ * A long-term pin for reading does not break copy-on-write by itself, so it is
+ * forced to. Force would also take what cannot be read, hence the look at it,
+ * and does not take what is shared, which has no copy to break.
+ */
+static inline int vhca_pin_for_reading(unsigned long addr, int n,
+				       struct page **pages)
+{
+	int ret;
+
+	if (fault_in_readable((const char __user *)addr, (size_t)n << PAGE_SHIFT))
+		return -EFAULT;
+	ret = pin_user_pages_fast(addr, n, FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE,
+				  pages);
+	if (ret == -EFAULT)
+		ret = pin_user_pages_fast(addr, n, FOLL_LONGTERM, pages);
+	return ret;
+}
 #else
 #define VHCA_DEVNODE_CONST	const
-#define VHCA_FOLL_READ_LONGTERM	FOLL_LONGTERM
+
+static inline int vhca_pin_for_reading(unsigned long addr, int n,
+				       struct page **pages)
+{
+	return pin_user_pages_fast(addr, n, FOLL_LONGTERM, pages);
+}
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)

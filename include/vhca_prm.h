@@ -20,7 +20,7 @@
 #define VHCA_PCI_CLASS		0x020700 /* InfiniBand controller */
 
 #define VHCA_PAGE_SHIFT		12
-#define VHCA_PAGE_SIZE		(1 << VHCA_PAGE_SHIFT)
+#define VHCA_PAGE_SIZE		BIT(VHCA_PAGE_SHIFT)
 
 /* BARs, all 64-bit and prefetchable. */
 #define VHCA_BAR_REGS		0	/* registers */
