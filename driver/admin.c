@@ -210,3 +210,20 @@ int vhca_cmd_number(struct vhca_dev *vdev, u16 opcode, u32 number)
 
 	return vhca_cmd(vdev, opcode, &cmd, NULL);
 }
+
+/**
+ * vhca_cmd_undo() - take back an object whose creation goes no further
+ * @vdev: the device.
+ * @opcode: destroys it.
+ * @number: of the object.
+ *
+ * The caller then frees what the object used. A device that does not let go of
+ * it is reset.
+ */
+void vhca_cmd_undo(struct vhca_dev *vdev, u16 opcode, u32 number)
+{
+	if (!vhca_cmd_number(vdev, opcode, number))
+		return;
+	vhca_set_dead(vdev);
+	vhca_hw_reset(vdev);
+}

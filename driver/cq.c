@@ -79,7 +79,8 @@ static int vhca_cq_insert(struct vhca_ctx *ctx, struct vhca_cq *cq, u64 cookie)
 	ret = xa_insert(&ctx->cqs, cq->number, cq, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		goto err_offset;
-	ret = xa_insert(&cq->vdev->cqs, cq->number, cq, GFP_KERNEL_ACCOUNT);
+	/* A former CQ of this number may be on its way out: it leaves ours. */
+	ret = xa_err(xa_store(&cq->vdev->cqs, cq->number, cq, GFP_KERNEL_ACCOUNT));
 	if (ret)
 		goto err_ctx;
 	return 0;
@@ -176,7 +177,7 @@ int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 	return 0;
 
 err_cmd:
-	vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_CQ, cq->number);
+	vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_CQ, cq->number);
 err_free:
 	vhca_cq_free(ctx, cq);
 	return ret;
@@ -189,7 +190,7 @@ static int vhca_cq_destroy(struct vhca_cq *cq, bool cmds)
 	if (cmds)
 		ret = vhca_cmd_number(cq->vdev, VHCA_CMD_DESTROY_CQ, cq->number);
 	if (!ret)
-		xa_erase(&cq->vdev->cqs, cq->number);
+		xa_cmpxchg(&cq->vdev->cqs, cq->number, cq, NULL, 0);
 	return ret;
 }
 

@@ -75,6 +75,19 @@ static void vhca_ctx_init(struct vhca_ctx *ctx, struct vhca_dev *vdev)
 		vhca_event_init(&ctx->port_events[i], i + 1, i + 1);
 }
 
+/* Doorbells there move nobody, and the kick that they ask for says EIO. */
+static struct page *vhca_dummy_alloc(void)
+{
+	struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	struct vhca_uar_head *head;
+
+	if (page) {
+		head = page_address(page);
+		head->kick_needed = cpu_to_be32(1);
+	}
+	return page;
+}
+
 static struct vhca_ctx *vhca_ctx_alloc(struct vhca_dev *vdev)
 {
 	struct vhca_ctx *ctx;
@@ -83,7 +96,7 @@ static struct vhca_ctx *vhca_ctx_alloc(struct vhca_dev *vdev)
 		      GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return NULL;
-	ctx->dummy = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	ctx->dummy = vhca_dummy_alloc();
 	if (!ctx->dummy)
 		goto err_ctx;
 	ctx->async = vhca_event_queue_alloc(false);

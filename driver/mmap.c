@@ -5,8 +5,8 @@
  * An offset is a name, and only a mapping of the whole thing is accepted. Queue
  * memory is put in place at once; its pages live while they are mapped. A UAR
  * page is put in place by a fault, so that it can be taken away: when the UAR or
- * the device is gone, the fault finds a page of memory instead, whose kick word
- * is zero and whose doorbells nobody watches.
+ * the device is gone, the fault finds a page of memory instead, whose doorbells
+ * nobody watches.
  */
 #include <linux/mm.h>
 

@@ -88,14 +88,13 @@ static int vhca_mr_fault(unsigned long addr, bool write)
 static int vhca_mr_pin_some(unsigned long addr, unsigned long n, bool write,
 			    struct page **pages)
 {
-	unsigned int flags = write ? FOLL_LONGTERM | FOLL_WRITE :
-				     VHCA_FOLL_READ_LONGTERM;
 	int ret;
 
-	ret = pin_user_pages_fast(addr, n, flags, pages);
-	/* Memory that is shared and read only has no copy to break. */
-	if (ret == -EFAULT && !write)
-		ret = pin_user_pages_fast(addr, n, FOLL_LONGTERM, pages);
+	if (write)
+		ret = pin_user_pages_fast(addr, n, FOLL_LONGTERM | FOLL_WRITE,
+					  pages);
+	else
+		ret = vhca_pin_for_reading(addr, n, pages);
 	if (ret == -EFAULT)
 		ret = vhca_mr_fault(addr, write);
 	return ret ?: -EFAULT;
@@ -221,7 +220,7 @@ static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr,
 		return ret;
 	ret = xa_insert(&ctx->mrs, mr->key, mr, GFP_KERNEL_ACCOUNT);
 	if (ret) {
-		vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_MKEY, mr->key);
+		vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_MKEY, mr->key);
 		return ret;
 	}
 	mr->pd->users++;

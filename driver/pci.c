@@ -57,13 +57,29 @@ void vhca_soft_registers(struct vhca_dev *vdev)
 		vdev->soft->registers(vdev->pdev);
 }
 
-/** vhca_hw_reset() - the device forgets every object and leaves memory alone */
+/**
+ * vhca_hw_reset() - the device forgets every object and leaves memory alone
+ * @vdev: the device; it stays out of use until it is enabled.
+ *
+ * A status of zero says that it is done. So does one of all ones: nothing is
+ * there any more.
+ */
 void vhca_hw_reset(struct vhca_dev *vdev)
 {
+	unsigned long deadline = jiffies + VHCA_RESET_TIMEOUT;
+	u32 status;
+
 	vhca_write(vdev, VHCA_REG_CONTROL, 0);
-	/* Read back: the write has arrived, and DMA that was under way too. */
-	vhca_read(vdev, VHCA_REG_STATUS);
 	vhca_soft_registers(vdev);
+	for (;;) {
+		status = vhca_read(vdev, VHCA_REG_STATUS);
+		if (!status || status == ~0u)
+			return;
+		if (time_after(jiffies, deadline))
+			break;
+		usleep_range(500, 1000);
+	}
+	dev_err(&vdev->pdev->dev, "does not reset, status %#x\n", status);
 }
 
 static int vhca_hw_enable(struct vhca_dev *vdev)
@@ -71,6 +87,8 @@ static int vhca_hw_enable(struct vhca_dev *vdev)
 	unsigned long deadline = jiffies + VHCA_TIMEOUT;
 	u32 status;
 
+	/* A predecessor may have left it running, on memory of its own. */
+	vhca_hw_reset(vdev);
 	vhca_write64(vdev, VHCA_REG_ASQ_BASE, vdev->admin.sq_dma);
 	vhca_write64(vdev, VHCA_REG_ACQ_BASE, vdev->admin.cq_dma);
 	vhca_write(vdev, VHCA_REG_ADMIN_SHIFT, VHCA_ADMIN_SHIFT);

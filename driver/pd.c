@@ -28,7 +28,7 @@ int vhca_alloc_pd(struct vhca_ctx *ctx, struct vhca_call *call)
 	return 0;
 
 err_cmd:
-	vhca_cmd_number(ctx->vdev, VHCA_CMD_FREE_PD, pd->number);
+	vhca_cmd_undo(ctx->vdev, VHCA_CMD_FREE_PD, pd->number);
 err_free:
 	kfree(pd);
 	return ret;

@@ -163,7 +163,8 @@ static int vhca_qp_insert(struct vhca_ctx *ctx, struct vhca_qp *qp, u64 cookie)
 	ret = xa_insert(&ctx->qps, qp->number, qp, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		goto err_offset;
-	ret = xa_insert(&ctx->vdev->qps, qp->number, qp, GFP_KERNEL_ACCOUNT);
+	/* A former QP of this number may be on its way out: it leaves ours. */
+	ret = xa_err(xa_store(&ctx->vdev->qps, qp->number, qp, GFP_KERNEL_ACCOUNT));
 	if (ret)
 		goto err_ctx;
 	return 0;
@@ -200,7 +201,7 @@ int vhca_create_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 	return 0;
 
 err_cmd:
-	vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_QP, qp->number);
+	vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_QP, qp->number);
 err_free:
 	vhca_qp_free(ctx, qp);
 	return ret;
@@ -365,7 +366,7 @@ static int vhca_qp_destroy(struct vhca_ctx *ctx, struct vhca_qp *qp, bool cmds)
 	if (cmds)
 		ret = vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_QP, qp->number);
 	if (!ret)
-		xa_erase(&ctx->vdev->qps, qp->number);
+		xa_cmpxchg(&ctx->vdev->qps, qp->number, qp, NULL, 0);
 	return ret;
 }
 

@@ -25,7 +25,7 @@ static int vhca_uar_cmd(struct vhca_ctx *ctx, struct vhca_uar *uar)
 	if (uar->hw < pci_resource_len(vdev->pdev, VHCA_BAR_UAR) >> PAGE_SHIFT)
 		return 0;
 	dev_err(&vdev->dev, "UAR %u lies outside of the BAR\n", uar->hw);
-	vhca_cmd_number(vdev, VHCA_CMD_FREE_UAR, uar->hw);
+	vhca_cmd_undo(vdev, VHCA_CMD_FREE_UAR, uar->hw);
 	return -EIO;
 }
 
@@ -72,7 +72,7 @@ int vhca_alloc_uar(struct vhca_ctx *ctx, struct vhca_call *call)
 	return 0;
 
 err_cmd:
-	vhca_cmd_number(ctx->vdev, VHCA_CMD_FREE_UAR, uar->hw);
+	vhca_cmd_undo(ctx->vdev, VHCA_CMD_FREE_UAR, uar->hw);
 err_dbr:
 	vhca_buf_unmap(ctx->vdev, uar->dbr);
 	vhca_buf_put(uar->dbr);

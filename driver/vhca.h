@@ -47,6 +47,7 @@ static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
 #define VHCA_MAX_COMP_EQS	32
 #define VHCA_MAX_DEVICES	64
 #define VHCA_TIMEOUT		(60 * HZ)	/* for the device to answer */
+#define VHCA_RESET_TIMEOUT	(5 * HZ)
 
 /* mmap offsets, in pages: buffers by their number, UAR pages behind them. */
 #define VHCA_PGOFF_BUF_MAX	0x00ffffff
@@ -330,6 +331,7 @@ void vhca_admin_poll(struct vhca_dev *vdev);
 int vhca_cmd(struct vhca_dev *vdev, u16 opcode, struct vhca_cmd *cmd,
 	     struct vhca_cmd_done *done);
 int vhca_cmd_number(struct vhca_dev *vdev, u16 opcode, u32 number);
+void vhca_cmd_undo(struct vhca_dev *vdev, u16 opcode, u32 number);
 
 /* eq.c */
 int vhca_eqs_create(struct vhca_dev *vdev);
