@@ -16,9 +16,9 @@ static u8 mkey_check(const struct vhca_cmd_create_mkey *in)
 	u64 length = be64_to_cpu(in->length);
 	u32 access = be32_to_cpu(in->access);
 
-	if (!length || length > VDEV_MAX_MR_SIZE || iova + length < iova)
+	if (length > VDEV_MAX_MR_SIZE || iova + length < iova)
 		return VHCA_CMD_BAD_PARAM;
-	if (access & ~VHCA_MKEY_ACCESS)
+	if (access & ~VHCA_MKEY_ACCESS || (!length && in->pages))
 		return VHCA_CMD_BAD_PARAM;
 	return VHCA_CMD_OK;
 }
@@ -27,10 +27,11 @@ static struct vdev_mkey *mkey_alloc(const struct vhca_cmd_create_mkey *in, u8 *s
 {
 	u64 iova = be64_to_cpu(in->iova);
 	u64 length = be64_to_cpu(in->length);
-	unsigned int npages;
+	unsigned int npages = 0;
 	struct vdev_mkey *mkey;
 
-	npages = DIV_ROUND_UP(offset_in_page(iova) + length, VHCA_PAGE_SIZE);
+	if (length)
+		npages = DIV_ROUND_UP(offset_in_page(iova) + length, VHCA_PAGE_SIZE);
 	mkey = kvzalloc(struct_size(mkey, page, npages), GFP_KERNEL);
 	if (!mkey) {
 		*status = VHCA_CMD_NO_MEMORY;

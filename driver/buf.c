@@ -166,10 +166,10 @@ void vhca_plist_set(struct vhca_plist *pl, unsigned long i, dma_addr_t dma)
 	c->list->addr[i % VHCA_PAGE_LIST_ADDRS] = cpu_to_be64(dma);
 }
 
-/** vhca_plist_addr() - what a command calls the list by */
+/** vhca_plist_addr() - what a command calls the list by; 0 when it is empty */
 __be64 vhca_plist_addr(struct vhca_plist *pl)
 {
-	return cpu_to_be64(pl->chunk[0].dma);
+	return pl->chunks ? cpu_to_be64(pl->chunk[0].dma) : 0;
 }
 
 /** vhca_plist_free() - the command that named it was answered */

@@ -143,7 +143,7 @@ static int vhca_mr_check(struct vhca_ctx *ctx, const struct vhca_reg_mr *arg)
 	if (arg->access & (VHCA_ACCESS_REMOTE_WRITE | VHCA_ACCESS_REMOTE_ATOMIC) &&
 	    !(arg->access & VHCA_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	if (!arg->length || arg->length > ctx->vdev->caps.max_mr_size)
+	if (arg->length > ctx->vdev->caps.max_mr_size)
 		return -EINVAL;
 	if (offset_in_page(arg->addr ^ arg->iova))
 		return -EINVAL;
@@ -164,7 +164,7 @@ static int vhca_mr_map(struct vhca_dev *vdev, struct vhca_mr *mr,
 	int ret;
 
 	ret = vhca_plist_alloc(vdev, pl, mr->npages);
-	if (ret)
+	if (ret || !mr->npages)
 		return ret;
 	ret = dma_map_sgtable(&vdev->pdev->dev, sgt, vhca_mr_writable(mr) ?
 			      DMA_BIDIRECTIONAL : DMA_TO_DEVICE, 0);
@@ -252,6 +252,14 @@ out:
 	return ret;
 }
 
+/* A region of no bytes has no pages, wherever it is. */
+static unsigned long vhca_mr_npages(const struct vhca_reg_mr *arg)
+{
+	if (!arg->length)
+		return 0;
+	return DIV_ROUND_UP(offset_in_page(arg->addr) + arg->length, PAGE_SIZE);
+}
+
 /** vhca_reg_mr() - VHCA_IOC_REG_MR; no locks: pinning may take for ever */
 int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
 {
@@ -271,8 +279,7 @@ int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
 	if (!mr)
 		return -ENOMEM;
 	mr->access = arg->access;
-	ret = vhca_mr_charge(mr, DIV_ROUND_UP(offset_in_page(arg->addr) +
-					      arg->length, PAGE_SIZE));
+	ret = vhca_mr_charge(mr, vhca_mr_npages(arg));
 	if (!ret)
 		ret = vhca_mr_pin(mr, arg->addr & PAGE_MASK);
 	if (!ret)

@@ -171,8 +171,8 @@ struct vhca_cmd_create_mkey {
 	__be32	pd;
 	__be32	access;		/* VHCA_MKEY_* */
 	__be64	iova;		/* address of the first byte */
-	__be64	length;		/* bytes; not zero */
-	__be64	pages;		/* page list; iova's low bits are the offset in the first */
+	__be64	length;		/* bytes */
+	__be64	pages;		/* iova's low bits: offset in the first; 0 when length is */
 };
 
 VHCA_ASSERT_SIZE(struct vhca_cmd_create_mkey, 32);

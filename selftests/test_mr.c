@@ -94,10 +94,11 @@ TEST_F(mr, a_file_that_is_open_read_only_is_eacces_for_write_access)
 	EXPECT_EQ(-EACCES, reg(&self->bed.ctx, p, 4096, VHCA_ACCESS_LOCAL_WRITE));
 }
 
-TEST_F(mr, length_zero_is_einval)
+TEST_F(mr, length_zero_is_a_region_of_no_bytes)
 {
-	EXPECT_EQ(-EINVAL, reg(&self->bed.ctx, self->bed.mr.addr, 0, 0));
-	EXPECT_EQ(-EINVAL, reg(&self->bed.ctx, NULL, 0, VHCA_ACCESS_LOCAL_WRITE));
+	EXPECT_EQ(0, reg(&self->bed.ctx, self->bed.mr.addr, 0, 0));
+	EXPECT_EQ(0, reg(&self->bed.ctx, (char *)self->bed.mr.addr + 1, 0, 0));
+	EXPECT_EQ(0, reg(&self->bed.ctx, NULL, 0, VHCA_ACCESS_LOCAL_WRITE));
 }
 
 TEST_F(mr, a_huge_or_wrapping_length_is_refused)

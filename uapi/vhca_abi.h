@@ -202,8 +202,8 @@ VHCA_ASSERT_AT(struct vhca_alloc_uar, dbr_offset, 16);
  * @number: UAR, PD or MKey (lkey), as the call says.
  * @rsvd: zero.
  *
- * VHCA_IOC_FREE_UAR, VHCA_IOC_FREE_PD, VHCA_IOC_DEREG_MR: EBUSY while another
- * object uses it. VHCA_IOC_ALLOC_PD: @number is out.
+ * VHCA_IOC_FREE_UAR, VHCA_IOC_FREE_PD: EBUSY while another object uses it.
+ * VHCA_IOC_ALLOC_PD: @number is out.
  */
 struct vhca_object {
 	__u32	number;
@@ -223,7 +223,7 @@ VHCA_ASSERT_AT(struct vhca_object, rsvd, 4);
 /**
  * struct vhca_reg_mr - VHCA_IOC_REG_MR
  * @addr: in: first byte of the user's memory.
- * @length: in: bytes; not zero.
+ * @length: in: bytes; zero makes a region that nothing lies in.
  * @iova: in: address by which WQEs name @addr; same offset within a page.
  * @pd: in.
  * @access: in: VHCA_ACCESS_*. Remote write and atomic need local write.
