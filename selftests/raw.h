@@ -157,6 +157,19 @@ static inline long long raw_driver_counter(int fn, const char *name)
 	return raw_counter(path, name);
 }
 
+/* Who executes WQEs: "inline" or "threaded". */
+static inline int raw_engine(const char *mode)
+{
+	int fd = open("/sys/module/vhca_device/parameters/engine", O_WRONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = write(fd, mode, strlen(mode));
+	close(fd);
+	return n < 0 ? -EINVAL : 0;
+}
+
 /* Contexts */
 
 static inline int raw_open_file(int fn)
@@ -599,11 +612,18 @@ static inline int raw_connect(struct raw_qp *a, struct raw_qp *b)
 	return err ? err : raw_climb(b, VHCA_QPS_RTS, raw_attr(a->ctx->lid, a->made.qpn));
 }
 
-/* ERR or anything else to RESET; the records start from zero again. */
+/*
+ * ERR or anything else to RESET; the records start from zero again. So will the
+ * doorbells, and repeat values that the device has seen: an empty one in between
+ * makes the next a change.
+ */
 static inline int raw_reset_qp(struct raw_qp *qp)
 {
-	int err = raw_goto(qp, VHCA_QPS_RESET);
+	struct vhca_uar_slot *slot = (struct vhca_uar_slot *)qp->ctx->uar_page + qp->made.slot;
+	int err;
 
+	__atomic_store_n(&slot->doorbell, 0, __ATOMIC_RELEASE);
+	err = raw_goto(qp, VHCA_QPS_RESET);
 	if (err)
 		return err;
 	raw_store32(&raw_qp_dbr(qp)->sq_pi, 0);

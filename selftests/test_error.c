@@ -13,8 +13,22 @@ FIXTURE(error) {
 	int async;
 };
 
+/* Each test with both engines. */
+FIXTURE_VARIANT(error) {
+	const char *engine;
+};
+
+FIXTURE_VARIANT_ADD(error, inline) {
+	.engine = "inline",
+};
+
+FIXTURE_VARIANT_ADD(error, threaded) {
+	.engine = "threaded",
+};
+
 FIXTURE_SETUP(error)
 {
+	ASSERT_EQ(0, raw_engine(variant->engine));
 	ASSERT_EQ(0, raw_bed(&self->bed, 0));
 	self->async = raw_event_file(self->bed.ctx.fd, VHCA_IOC_OPEN_ASYNC);
 	ASSERT_LE(0, self->async);
@@ -25,6 +39,7 @@ FIXTURE_TEARDOWN(error)
 	close(self->async);
 	close(self->bed.channel);
 	raw_close(&self->bed.ctx);
+	raw_engine("inline");
 }
 
 /* One completion; 0 when it is as given, else something to look at. */

@@ -14,10 +14,24 @@ FIXTURE(functions) {
 	struct raw_mr mr[2];
 };
 
+/* Each test with both engines. */
+FIXTURE_VARIANT(functions) {
+	const char *engine;
+};
+
+FIXTURE_VARIANT_ADD(functions, inline) {
+	.engine = "inline",
+};
+
+FIXTURE_VARIANT_ADD(functions, threaded) {
+	.engine = "threaded",
+};
+
 FIXTURE_SETUP(functions)
 {
 	int i;
 
+	ASSERT_EQ(0, raw_engine(variant->engine));
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, raw_open(&self->ctx[i], i));
 		ASSERT_EQ(0, raw_cq(&self->ctx[i], &self->cq[i], 256, VHCA_INVALID_FD));
@@ -30,6 +44,7 @@ FIXTURE_TEARDOWN(functions)
 {
 	raw_close(&self->ctx[0]);
 	raw_close(&self->ctx[1]);
+	raw_engine("inline");
 }
 
 /* A message from one function to the other; the statuses must be good. */

@@ -422,8 +422,10 @@ static int cycle(void)
 TEST_F_TIMEOUT(lifetime, a_hundred_loads_and_unloads_leave_no_memory_behind, 900)
 {
 	/*
-	 * Allowed growth in KiB: less than a hundred times the smallest thing of a
-	 * page or more; noise of caches is below. Smaller leaks are for kmemleak.
+	 * Allowed growth in KiB: less than a hundred times a page, where noise is
+	 * below that. MemAvailable also loses page tables: the kernel splits its
+	 * mapping of memory where a function's BARs are, and does not join it again.
+	 * Smaller leaks are for kmemleak.
 	 */
 	static const struct {
 		const char *key;
@@ -442,8 +444,10 @@ TEST_F_TIMEOUT(lifetime, a_hundred_loads_and_unloads_leave_no_memory_behind, 900
 	for (i = 0; i < 100; i++)
 		ASSERT_EQ(0, cycle());
 	for (w = 0; w < 6; w++) {
-		long long grown = used(watch[w].key) - before[w];
+		long long grown;
 
+		/* What is freed late is not lost. */
+		RAW_WAIT((grown = used(watch[w].key) - before[w]) <= watch[w].allowed);
 		TH_LOG("%s grew by %lld KiB", watch[w].key, grown);
 		EXPECT_GE(watch[w].allowed, grown);
 	}

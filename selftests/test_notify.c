@@ -10,8 +10,22 @@ FIXTURE(notify) {
 	struct raw_bed bed;
 };
 
+/* Each test with both engines. */
+FIXTURE_VARIANT(notify) {
+	const char *engine;
+};
+
+FIXTURE_VARIANT_ADD(notify, inline) {
+	.engine = "inline",
+};
+
+FIXTURE_VARIANT_ADD(notify, threaded) {
+	.engine = "threaded",
+};
+
 FIXTURE_SETUP(notify)
 {
+	ASSERT_EQ(0, raw_engine(variant->engine));
 	ASSERT_EQ(0, raw_bed(&self->bed, 0));
 }
 
@@ -19,6 +33,7 @@ FIXTURE_TEARDOWN(notify)
 {
 	close(self->bed.channel);
 	raw_close(&self->bed.ctx);
+	raw_engine("inline");
 }
 
 /* Send @n messages whose completions stay in the CQ. */
