@@ -82,7 +82,9 @@ static struct vhca_uar_slot *db_slot(const struct vdev_db *db)
 
 void vdev_db_forget(struct vdev_db *db)
 {
+	spin_lock(&db->lock);
 	WRITE_ONCE(db->seen, READ_ONCE(db_slot(db)->doorbell));
+	spin_unlock(&db->lock);
 }
 
 u8 vdev_uar_bind(struct vdev *dev, u32 uar, u32 slot, struct vdev_db *db)
@@ -97,6 +99,7 @@ u8 vdev_uar_bind(struct vdev *dev, u32 uar, u32 slot, struct vdev_db *db)
 		return VHCA_CMD_BUSY;
 	db->uar = u;
 	db->slot = slot;
+	spin_lock_init(&db->lock);
 	vdev_db_forget(db);
 	rcu_assign_pointer(u->db[slot], db);
 	u->bound++;
@@ -112,13 +115,23 @@ void vdev_uar_unbind(struct vdev_db *db)
 /* Note the doorbell's value; true when it is another than before. */
 static bool db_changed(struct vdev *dev, struct vdev_db *db)
 {
-	__be64 now = READ_ONCE(db_slot(db)->doorbell);
+	bool changed;
+	__be64 now;
 
-	/* The kick and the thread may look at once: one of them counts it. */
-	if (now == READ_ONCE(db->seen) || xchg(&db->seen, now) == now)
+	if (READ_ONCE(db_slot(db)->doorbell) == READ_ONCE(db->seen))
 		return false;
-	vdev_count(dev, VDEV_DOORBELLS);
-	return true;
+	/*
+	 * The kick and the thread may look at once: one of them counts it. And
+	 * a value from before vdev_db_forget() must not be noted after it.
+	 */
+	spin_lock(&db->lock);
+	now = READ_ONCE(db_slot(db)->doorbell);
+	changed = now != db->seen;
+	WRITE_ONCE(db->seen, now);
+	spin_unlock(&db->lock);
+	if (changed)
+		vdev_count(dev, VDEV_DOORBELLS);
+	return changed;
 }
 
 void vdev_db_kick(struct vdev *dev, struct vdev_db *db)

@@ -162,12 +162,14 @@ struct vdev_engine {
  * @ring: looks at the object. Caller is in a read section of vdev_srcu.
  * @uar: page that the slot is in.
  * @slot: line in the page.
+ * @lock: @seen, against those who look at the same time.
  * @seen: the doorbell when it was looked at last.
  */
 struct vdev_db {
 	void			(*ring)(struct vdev_db *db);
 	struct vdev_uar		*uar;
 	u32			slot;
+	spinlock_t		lock;		/* seen */
 	__be64			seen;
 };
 

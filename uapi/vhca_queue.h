@@ -260,6 +260,10 @@ VHCA_ASSERT_AT(struct vhca_uar_head, rsvd, 4);
 
 /**
  * struct vhca_uar_slot - doorbell of one QP or CQ
+ *
+ * Software stores zero before it creates the object and before it resets the
+ * QP: what is stored next is then another value, which the device notices.
+ *
  * @doorbell: one aligned 64-bit store.
  *	QP: bits 63:48 the RQ's and bits 47:32 the SQ's producer index,
  *	bits 31:8 the QPN, bits 7:0 zero.
