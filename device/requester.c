@@ -11,6 +11,29 @@
 /* A long message goes in slices of this many bytes, so that others get a turn. */
 #define SLICE		65536
 
+/* What the WQE of an opcode is made of, and which way its data goes. */
+#define FORM_OUT	BIT(0)	/* data goes out: SGEs or inline payload */
+#define FORM_IN		BIT(1)	/* data comes in: SGEs that may be written */
+#define FORM_IMM	BIT(2)	/* immediate data in the control segment */
+#define FORM_RADDR	BIT(3)	/* a remote address segment */
+#define FORM_ATOMIC	BIT(4)	/* an atomic segment */
+
+static const u8 send_forms[] = {
+	[VHCA_OP_RDMA_WRITE]	 = FORM_OUT | FORM_RADDR,
+	[VHCA_OP_RDMA_WRITE_IMM] = FORM_OUT | FORM_RADDR | FORM_IMM,
+	[VHCA_OP_SEND]		 = FORM_OUT,
+	[VHCA_OP_SEND_IMM]	 = FORM_OUT | FORM_IMM,
+	[VHCA_OP_RDMA_READ]	 = FORM_IN | FORM_RADDR,
+	[VHCA_OP_ATOMIC_CS]	 = FORM_IN | FORM_RADDR | FORM_ATOMIC,
+	[VHCA_OP_ATOMIC_FA]	 = FORM_IN | FORM_RADDR | FORM_ATOMIC,
+};
+
+/*
+ * A WQE is begun when the one before it has ended, so that a fence has nothing to
+ * wait for, and one RDMA READ or atomic at a time is within every limit but zero.
+ */
+#define WQE_FLAGS	(VHCA_WQE_SOLICITED | VHCA_WQE_SIGNALED | VHCA_WQE_FENCE)
+
 /* Responder's RNR timer, by its encoding, in units of 10 us. */
 static const u32 rnr_time[32] = {
 	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
@@ -36,6 +59,8 @@ static void send_complete(struct vdev_qp *qp, u8 status, u8 verr)
 		.opcode = VHCA_CQE_REQ,
 	};
 
+	if (status == VHCA_CQE_SUCCESS && send->form & FORM_IN)
+		cqe.byte_len = cpu_to_be32(send->sgl.length);
 	send->ci += send->nbb;
 	send->busy = false;
 	send->tries = 0;
@@ -90,33 +115,90 @@ static void send_fetch_segs(struct vdev_qp *qp, u32 nsegs)
 	memcpy(qp->send.wqe + n, qp->buf.addr, len - n);
 }
 
+/* The form of an opcode, 0 when there is no such opcode. */
+static u8 send_form(u8 opcode)
+{
+	return opcode < ARRAY_SIZE(send_forms) ? send_forms[opcode] : 0;
+}
+
 static bool send_head_ok(struct vdev_qp *qp, const struct vhca_wqe_ctrl *ctrl)
 {
 	return be32_to_cpu(ctrl->idx_opcode) >> VHCA_WQE_IDX_SHIFT == qp->send.ci &&
 	       be32_to_cpu(ctrl->qpn_ds) >> VHCA_WQE_QPN_SHIFT == qp->qpn &&
-	       !(ctrl->flags & ~(VHCA_WQE_SOLICITED | VHCA_WQE_SIGNALED)) &&
-	       !ctrl->rsvd[0] && !ctrl->rsvd[1] && !ctrl->rsvd[2] && !ctrl->imm;
+	       !(ctrl->flags & ~WQE_FLAGS) &&
+	       !ctrl->rsvd[0] && !ctrl->rsvd[1] && !ctrl->rsvd[2] &&
+	       (!ctrl->imm || qp->send.form & FORM_IMM);
 }
 
 /* Make a list of the segments, or of the inline payload that is there instead. */
-static bool send_parse(struct vdev_qp *qp, u32 nsegs)
+static bool send_parse_payload(struct vdev_qp *qp, const void *at, u32 nsegs)
 {
 	struct vdev_send *send = &qp->send;
-	const struct vhca_wqe_data *seg = (const struct vhca_wqe_data *)send->wqe;
+	const struct vhca_wqe_data *seg = at;
 	u32 count = nsegs ? be32_to_cpu(seg->byte_count) : 0;
 
 	if (!(count & VHCA_WQE_INLINE))
-		return vdev_sgl_init(&send->sgl, qp->dev, qp->pd, 0, seg, nsegs);
+		return vdev_sgl_init(&send->sgl, qp->dev, qp->pd,
+				     send->form & FORM_IN ? VHCA_MKEY_LOCAL_WRITE : 0,
+				     seg, nsegs);
 	count &= ~VHCA_WQE_INLINE;
-	if (count > VHCA_MAX_INLINE ||
+	if (!(send->form & FORM_OUT) || count > VHCA_MAX_INLINE ||
 	    DIV_ROUND_UP(count + sizeof(struct vhca_wqe_inline),
 			 VHCA_WQE_SEG_SIZE) != nsegs)
 		return false;
 	send->sgl = (struct vdev_sgl){
-		.inl = send->wqe + sizeof(struct vhca_wqe_inline),
+		.inl = at + sizeof(struct vhca_wqe_inline),
 		.length = count,
 	};
 	return true;
+}
+
+/* Read the copied segments, one after the other; false when they are malformed. */
+static bool send_parse(struct vdev_qp *qp, u32 nsegs)
+{
+	struct vdev_send *send = &qp->send;
+	const void *at = send->wqe;
+
+	if (send->form & FORM_RADDR) {
+		const struct vhca_wqe_raddr *raddr = at;
+
+		if (!nsegs-- || raddr->rsvd)
+			return false;
+		send->raddr = be64_to_cpu(raddr->addr);
+		send->rkey = be32_to_cpu(raddr->rkey);
+		at += VHCA_WQE_SEG_SIZE;
+	}
+	if (send->form & FORM_ATOMIC) {
+		const struct vhca_wqe_atomic *atomic = at;
+
+		if (!nsegs-- || (send->opcode == VHCA_OP_ATOMIC_FA && atomic->compare))
+			return false;
+		send->swap_add = be64_to_cpu(atomic->swap_add);
+		send->compare = be64_to_cpu(atomic->compare);
+		at += VHCA_WQE_SEG_SIZE;
+	}
+	return send_parse_payload(qp, at, nsegs);
+}
+
+/* May the parsed WQE be executed? The status that says why not, and *@verr. */
+static u8 send_check(struct vdev_qp *qp, u8 *verr)
+{
+	struct vdev_send *send = &qp->send;
+
+	if (send->sgl.length > VDEV_MAX_MSG ||
+	    (send->form & FORM_ATOMIC && send->sgl.length != VHCA_ATOMIC_SIZE)) {
+		*verr = VHCA_VERR_MSG_SIZE;
+		return VHCA_CQE_LOC_LEN_ERR;
+	}
+	if (send->form & FORM_IN && !qp->attr.max_rd_atomic) {
+		*verr = VHCA_VERR_RD_ATOMIC;
+		return VHCA_CQE_LOC_QP_OP_ERR;
+	}
+	if (!vdev_sgl_check(&send->sgl)) {
+		*verr = send->sgl.verr;
+		return VHCA_CQE_LOC_PROT_ERR;
+	}
+	return VHCA_CQE_SUCCESS;
 }
 
 /* Take the next WQE in hand; false when it is at fault and was completed so. */
@@ -129,33 +211,27 @@ static bool send_start(struct vdev_qp *qp, int posted)
 	u8 verr = VHCA_VERR_NONE;
 
 	send->flags = ctrl.flags;
+	send->imm = ctrl.imm;
 	send->opcode = be32_to_cpu(ctrl.idx_opcode);
+	send->form = send_form(send->opcode);
 	send->offset = 0;
 	if (!ds || !send_head_ok(qp, &ctrl)) {
 		verr = VHCA_VERR_WQE_HEAD;
-		goto fail;
-	}
-	if (send->opcode != VHCA_OP_SEND) {
+	} else if (!send->form) {
 		verr = VHCA_VERR_WQE_OPCODE;
-		goto fail;
+	} else {
+		send_fetch_segs(qp, ds - 1);
+		if (!send_parse(qp, ds - 1))
+			verr = VHCA_VERR_WQE_SEG;
+		else
+			status = send_check(qp, &verr);
 	}
-	send_fetch_segs(qp, ds - 1);
-	if (!send_parse(qp, ds - 1)) {
-		verr = VHCA_VERR_WQE_SEG;
-	} else if (send->sgl.length > VDEV_MAX_MSG) {
-		status = VHCA_CQE_LOC_LEN_ERR;
-		verr = VHCA_VERR_MSG_SIZE;
-	} else if (!vdev_sgl_check(&send->sgl)) {
-		status = VHCA_CQE_LOC_PROT_ERR;
-		verr = send->sgl.verr;
+	if (status) {
+		send_fail(qp, status, verr);
+		return false;
 	}
-	if (!verr) {
-		send->busy = true;
-		return true;
-	}
-fail:
-	send_fail(qp, status, verr);
-	return false;
+	send->busy = true;
+	return true;
 }
 
 static void send_rnr(struct vdev_qp *qp, u8 timer)
@@ -188,7 +264,7 @@ static void send_acked(struct vdev_qp *qp, const struct vdev_request *req)
 	send->offset += req->length;
 	send->tries = 0;
 	send->rnr_tries = 0;
-	if (req->last)
+	if (send->offset == send->sgl.length)
 		send_complete(qp, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
 }
 
@@ -203,7 +279,12 @@ static void send_answer(struct vdev_qp *qp, const struct vdev_request *req,
 		send_rnr(qp, resp->rnr_timer);
 		break;
 	case VDEV_NAK_INVALID:
-		send_fail(qp, VHCA_CQE_REM_INV_REQ_ERR, VHCA_VERR_RQ_SIZE);
+		send_fail(qp, VHCA_CQE_REM_INV_REQ_ERR,
+			  qp->send.form & FORM_RADDR ? VHCA_VERR_REMOTE :
+						       VHCA_VERR_RQ_SIZE);
+		break;
+	case VDEV_NAK_ACCESS:
+		send_fail(qp, VHCA_CQE_REM_ACCESS_ERR, VHCA_VERR_REMOTE_KEY);
 		break;
 	case VDEV_NAK_OP:
 		send_fail(qp, VHCA_CQE_REM_OP_ERR, VHCA_VERR_RQ_WQE);
@@ -225,17 +306,24 @@ static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
 	struct vdev *peer = vdev_by_lid(qp->peer_lid);
 	u32 mtu = 128u << qp->attr.path_mtu;
 	u64 left = send->sgl.length - send->offset;
+	bool in = send->form & FORM_IN;
 	struct vdev_request req = {
 		.opcode = send->opcode,
-		.first = !send->offset,
-		.last = left <= SLICE,
+		.first = in || !send->offset,
+		.last = in || left <= SLICE,
 		.solicited = send->flags & VHCA_WQE_SOLICITED,
 		.slid = vdev_lid(qp->dev),
 		.src_qpn = qp->qpn,
 		.dest_qpn = be32_to_cpu(qp->attr.dest_qpn),
 		.psn = send->psn,
 		.length = min_t(u64, left, SLICE),
+		.total = left,
 		.payload = &send->sgl,
+		.imm = send->imm,
+		.rkey = send->rkey,
+		.raddr = send->raddr + send->offset,
+		.swap_add = send->swap_add,
+		.compare = send->compare,
 	};
 
 	req.packets = max(DIV_ROUND_UP(req.length, mtu), 1u);

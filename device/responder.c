@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receiving half of a QP: checks a request, moves its payload to
- * where the receive WQE says, completes the receive.
+ * The receiving half of a QP: checks a request, moves its payload to where the
+ * receive WQE or the remote key says, or the other way, completes the receive.
  *
  * It knows the requester only by the request, which might as well have come from
  * another host.
  */
 #include "vdev.h"
+
+static u32 recv_flags(const struct vdev_request *req, u8 status)
+{
+	u32 flags = req->solicited ? VHCA_CQE_F_SOLICITED : 0;
+
+	if (!status && (req->opcode == VHCA_OP_SEND_IMM ||
+			req->opcode == VHCA_OP_RDMA_WRITE_IMM))
+		flags |= VHCA_CQE_F_IMM;
+	return flags;
+}
 
 static void recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
 			  u8 status, u8 verr)
@@ -24,9 +34,11 @@ static void recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
 	if (req) {
 		cqe.src_qpn = cpu_to_be32(req->src_qpn);
 		cqe.slid = cpu_to_be16(req->slid);
-		if (req->solicited)
-			cqe.flags_qpn |= cpu_to_be32(VHCA_CQE_F_SOLICITED <<
-						     VHCA_CQE_FLAGS_SHIFT);
+		if (req->opcode == VHCA_OP_RDMA_WRITE_IMM)
+			cqe.opcode = VHCA_CQE_RESP_WRITE;
+		cqe.flags_qpn |= cpu_to_be32(recv_flags(req, status) <<
+					     VHCA_CQE_FLAGS_SHIFT);
+		cqe.imm = status ? 0 : req->imm;
 	}
 	recv->ci++;
 	recv->busy = false;
@@ -72,8 +84,6 @@ static bool recv_fetch(struct vdev_qp *qp)
 
 	memcpy(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
 	       slot * size, size);
-	recv->offset = 0;
-	recv->busy = true;
 	return vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
 			     recv->wqe, nsegs);
 }
@@ -108,7 +118,43 @@ static u8 recv_fail(struct vdev_qp *qp, const struct vdev_request *req,
 	return answer;
 }
 
-/* Move the payload; enum vdev_answer. */
+/* The peer asked for what it may not have, and no receive says so here. */
+static u8 recv_nak(struct vdev_qp *qp, u8 answer)
+{
+	vdev_qp_fail(qp, answer == VDEV_NAK_ACCESS ? VHCA_EQE_QP_ACCESS_ERR :
+						     VHCA_EQE_QP_REQ_ERR);
+	return answer;
+}
+
+/* A request was executed: on to the next PSN. */
+static u8 recv_advance(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_recv *recv = &qp->recv;
+
+	recv->offset += req->length;
+	recv->psn = (recv->psn + req->packets) & VHCA_QPN_MASK;
+	recv->busy = !req->last;
+	return VDEV_ACK;
+}
+
+/* Is there a receive WQE for the message that begins? VDEV_ACK when there is. */
+static u8 recv_ready(struct vdev_qp *qp, struct vdev_response *resp)
+{
+	int n = recv_posted(qp);
+
+	if (n < 0) {
+		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
+		return VDEV_NAK_OP;
+	}
+	if (!n) {
+		vdev_count(qp->dev, VDEV_RNR_NAKS);
+		resp->rnr_timer = qp->attr.min_rnr_timer;
+		return VDEV_RNR;
+	}
+	return VDEV_ACK;
+}
+
+/* Move the payload of a SEND; enum vdev_answer. */
 static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_recv *recv = &qp->recv;
@@ -123,8 +169,7 @@ static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 	if (bad)
 		return recv_fail(qp, req, VHCA_CQE_LOC_PROT_ERR, bad->verr,
 				 VDEV_NAK_OP);
-	recv->offset += req->length;
-	recv->psn = (recv->psn + req->packets) & VHCA_QPN_MASK;
+	recv_advance(qp, req);
 	if (req->last)
 		recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
 	return VDEV_ACK;
@@ -134,22 +179,190 @@ static u8 recv_send(struct vdev_qp *qp, const struct vdev_request *req,
 		    struct vdev_response *resp)
 {
 	if (req->first) {
-		int n = recv_posted(qp);
+		u8 answer = recv_ready(qp, resp);
 
-		if (n < 0) {
-			vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
-			return VDEV_NAK_OP;
-		}
-		if (!n) {
-			vdev_count(qp->dev, VDEV_RNR_NAKS);
-			resp->rnr_timer = qp->attr.min_rnr_timer;
-			return VDEV_RNR;
-		}
+		if (answer != VDEV_ACK)
+			return answer;
 		if (!recv_fetch(qp))
 			return recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR,
 					 VHCA_VERR_WQE_SEG, VDEV_NAK_OP);
 	}
 	return recv_payload(qp, req);
+}
+
+/* The right that a request needs: of the QP, and of the key that it brings. */
+static u32 recv_right(u8 opcode)
+{
+	switch (opcode) {
+	case VHCA_OP_RDMA_WRITE:
+	case VHCA_OP_RDMA_WRITE_IMM:
+		return VHCA_MKEY_REMOTE_WRITE;
+	case VHCA_OP_RDMA_READ:
+		return VHCA_MKEY_REMOTE_READ;
+	case VHCA_OP_ATOMIC_CS:
+	case VHCA_OP_ATOMIC_FA:
+		return VHCA_MKEY_REMOTE_ATOMIC;
+	default:
+		return 0;
+	}
+}
+
+/* The region behind a remote key; NULL when it gives no such access. */
+static struct vdev_mkey *recv_mkey(struct vdev_qp *qp, u8 opcode, u32 rkey, u64 addr,
+				   u64 len)
+{
+	u8 verr;
+
+	return vdev_mkey_get(qp->dev, rkey, qp->pd, recv_right(opcode), addr, len, &verr);
+}
+
+/* One SGE, made of a remote key: looked up when something is copied. */
+static void recv_remote(struct vdev_qp *qp, u8 opcode, u32 rkey, u64 addr, u32 len,
+			struct vhca_wqe_data *seg, struct vdev_sgl *sgl)
+{
+	*seg = (struct vhca_wqe_data){
+		.byte_count = cpu_to_be32(len),
+		.lkey = cpu_to_be32(rkey),
+		.addr = cpu_to_be64(addr),
+	};
+	*sgl = (struct vdev_sgl){
+		.dev = qp->dev,
+		.pd = qp->pd,
+		.access = recv_right(opcode),
+		.seg = seg,
+		.nsegs = 1,
+		.length = len,
+	};
+}
+
+/* All of the message is checked before any of it is written. */
+static u8 recv_write_begin(struct vdev_qp *qp, const struct vdev_request *req,
+			   struct vdev_response *resp)
+{
+	struct vdev_recv *recv = &qp->recv;
+
+	if (req->total > VDEV_MAX_MSG)
+		return recv_nak(qp, VDEV_NAK_INVALID);
+	if (req->total && !recv_mkey(qp, req->opcode, req->rkey, req->raddr, req->total))
+		return recv_nak(qp, VDEV_NAK_ACCESS);
+	recv->rkey = req->rkey;
+	recv->raddr = req->raddr;
+	recv->left = req->total;
+	return req->opcode == VHCA_OP_RDMA_WRITE_IMM ? recv_ready(qp, resp) : VDEV_ACK;
+}
+
+static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
+		     struct vdev_response *resp)
+{
+	struct vdev_recv *recv = &qp->recv;
+	struct vhca_wqe_data seg;
+	struct vdev_sgl to, *bad;
+
+	if (req->first) {
+		u8 answer = recv_write_begin(qp, req, resp);
+
+		if (answer != VDEV_ACK)
+			return answer;
+	}
+	if (req->length > recv->left || req->last != (req->length == recv->left))
+		return recv_nak(qp, VDEV_NAK_INVALID);
+	recv_remote(qp, req->opcode, recv->rkey, recv->raddr, req->length, &seg, &to);
+	bad = vdev_sgl_copy(&to, req->payload, req->length);
+	if (bad)
+		return bad == &to ? recv_nak(qp, VDEV_NAK_ACCESS) : VDEV_LOCAL;
+	recv->raddr += req->length;
+	recv->left -= req->length;
+	recv_advance(qp, req);
+	if (req->last && req->opcode == VHCA_OP_RDMA_WRITE_IMM)
+		recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
+	return VDEV_ACK;
+}
+
+/* Each request names all that is still to be read, and gets the first of it. */
+static u8 recv_read(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vhca_wqe_data seg;
+	struct vdev_sgl from, *bad;
+
+	if (req->total > VDEV_MAX_MSG || req->length > req->total)
+		return recv_nak(qp, VDEV_NAK_INVALID);
+	if (req->total && !recv_mkey(qp, req->opcode, req->rkey, req->raddr, req->total))
+		return recv_nak(qp, VDEV_NAK_ACCESS);
+	recv_remote(qp, req->opcode, req->rkey, req->raddr, req->length, &seg, &from);
+	bad = vdev_sgl_copy(req->payload, &from, req->length);
+	if (bad)
+		return bad == &from ? recv_nak(qp, VDEV_NAK_ACCESS) : VDEV_LOCAL;
+	return recv_advance(qp, req);
+}
+
+/*
+ * The CPU's own instruction, so that it is atomic for every QP of every function,
+ * and for programs that have the word mapped. It orders all accesses around it.
+ */
+static u64 recv_atomic_do(const struct vdev_request *req, void *word)
+{
+	if (req->opcode == VHCA_OP_ATOMIC_CS)
+		return cmpxchg((u64 *)word, req->compare, req->swap_add);
+	return atomic64_fetch_add(req->swap_add, (atomic64_t *)word);
+}
+
+static u8 recv_atomic(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	u32 len = VHCA_ATOMIC_SIZE;
+	struct vdev_mkey *mkey;
+	struct vdev_sgl old;
+	u64 value;
+
+	if (!IS_ALIGNED(req->raddr, VHCA_ATOMIC_SIZE) || req->length != VHCA_ATOMIC_SIZE)
+		return recv_nak(qp, VDEV_NAK_INVALID);
+	mkey = recv_mkey(qp, req->opcode, req->rkey, req->raddr, len);
+	if (!mkey)
+		return recv_nak(qp, VDEV_NAK_ACCESS);
+	/* The region's offset in its page is that of its address: still aligned. */
+	value = recv_atomic_do(req, vdev_mkey_at(mkey, req->raddr, &len));
+	old = (struct vdev_sgl){ .inl = &value, .length = sizeof(value) };
+	if (vdev_sgl_copy(req->payload, &old, sizeof(value)))
+		return VDEV_LOCAL;
+	return recv_advance(qp, req);
+}
+
+/* Does the QP take such a request, now? */
+static bool recv_allows(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	u32 right = recv_right(req->opcode);
+
+	if (!req->first && req->opcode != qp->recv.opcode)
+		return false;
+	if (right & (VHCA_MKEY_REMOTE_READ | VHCA_MKEY_REMOTE_ATOMIC) &&
+	    !(req->first && req->last && qp->attr.max_dest_rd_atomic))
+		return false;
+	return !(right & ~be32_to_cpu(qp->attr.access));
+}
+
+static u8 recv_request(struct vdev_qp *qp, const struct vdev_request *req,
+		       struct vdev_response *resp)
+{
+	if (!recv_allows(qp, req))
+		return recv_nak(qp, VDEV_NAK_INVALID);
+	if (req->first) {
+		qp->recv.opcode = req->opcode;
+		qp->recv.offset = 0;
+	}
+	switch (req->opcode) {
+	case VHCA_OP_SEND:
+	case VHCA_OP_SEND_IMM:
+		return recv_send(qp, req, resp);
+	case VHCA_OP_RDMA_WRITE:
+	case VHCA_OP_RDMA_WRITE_IMM:
+		return recv_write(qp, req, resp);
+	case VHCA_OP_RDMA_READ:
+		return recv_read(qp, req);
+	case VHCA_OP_ATOMIC_CS:
+	case VHCA_OP_ATOMIC_FA:
+		return recv_atomic(qp, req);
+	default:
+		return recv_nak(qp, VDEV_NAK_INVALID);
+	}
 }
 
 static void recv_established(struct vdev_qp *qp)
@@ -170,7 +383,7 @@ void vdev_respond(struct vdev *dev, const struct vdev_request *req,
 	mutex_lock(&qp->recv.lock);
 	if (recv_accepts(qp, req)) {
 		recv_established(qp);
-		resp->answer = recv_send(qp, req, resp);
+		resp->answer = recv_request(qp, req, resp);
 	}
 	mutex_unlock(&qp->recv.lock);
 }

@@ -578,6 +578,8 @@ struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 l
  * @timer: runs while VDEV_QP_WAITING.
  * @offset: bytes of the message that were acknowledged.
  * @nbb: basic blocks of the WQE.
+ * @form: what the opcode's WQE is made of, FORM_* of requester.c.
+ * @imm: from the WQE, as are the next four.
  */
 struct vdev_send {
 	struct mutex		lock;		/* all of it */
@@ -589,6 +591,12 @@ struct vdev_send {
 	u8			tries;
 	u8			flags;
 	u8			opcode;
+	u8			form;
+	__be32			imm;
+	u32			rkey;
+	u64			raddr;
+	u64			swap_add;
+	u64			compare;
 	u64			offset;
 	struct hrtimer		timer;
 	struct vdev_sgl		sgl;
@@ -599,14 +607,23 @@ struct vdev_send {
  * struct vdev_recv - responder's half of a QP; under @lock
  * @ci: receive WQE that is filled next or now.
  * @psn: expected next.
- * @busy: @wqe holds a receive WQE that a message is being written to.
+ * @busy: a message of several requests is under way.
+ * @opcode: its opcode.
+ * @rkey: RDMA WRITE: where the next byte goes.
+ * @raddr: and at which address.
+ * @left: RDMA WRITE: bytes still to come.
  * @offset: bytes of the message that were received.
+ * @sgl: SEND: list of @wqe, the copied receive WQE.
  */
 struct vdev_recv {
 	struct mutex		lock;		/* all of it */
 	u16			ci;
 	u32			psn;
 	bool			busy;
+	u8			opcode;
+	u32			rkey;
+	u64			raddr;
+	u64			left;
 	u64			offset;
 	struct vdev_sgl		sgl;
 	struct vhca_wqe_data	wqe[VDEV_MAX_SGE];
@@ -719,24 +736,33 @@ enum vdev_answer {
 	VDEV_ACK,
 	VDEV_RNR,		/* rnr_timer says how long to wait */
 	VDEV_NAK_INVALID,	/* invalid request */
+	VDEV_NAK_ACCESS,	/* remote access error */
 	VDEV_NAK_OP,		/* remote operational error */
 	VDEV_SILENCE,		/* dropped: no such QP, wrong state, not connected, PSN */
-	VDEV_LOCAL,		/* the requester's own payload is at fault */
+	VDEV_LOCAL,		/* the requester's own memory is at fault */
 };
 
 /**
  * struct vdev_request - a run of packets of one message, as a requester sends it
  * @opcode: enum vhca_wqe_opcode.
- * @first: it starts the message.
+ * @first: it starts the message. A long RDMA READ is several messages.
  * @last: it ends the message.
  * @solicited: of the message.
  * @slid: requester's LID.
  * @src_qpn: requester's QPN.
  * @dest_qpn: responder's QPN.
- * @psn: of the first packet.
+ * @psn: of the first packet; of an RDMA READ, of the first response.
  * @packets: how many.
- * @length: bytes of payload.
- * @payload: where they come from, positioned at the first.
+ * @length: bytes of payload, or wanted.
+ * @total: RDMA: bytes that are to be accessed from @raddr on, @length and what
+ *	further requests will bring or ask for.
+ * @payload: where they come from or go to, positioned at the first.
+ * @imm: immediate data.
+ * @rkey: RDMA and atomics: the responder's memory. RDMA WRITE: this, @raddr and
+ *	@total count in the first request.
+ * @raddr: address in it.
+ * @swap_add: operand of an atomic.
+ * @compare: operand of compare and swap.
  */
 struct vdev_request {
 	u8			opcode;
@@ -749,7 +775,13 @@ struct vdev_request {
 	u32			psn;
 	u32			packets;
 	u32			length;
+	u64			total;
 	struct vdev_sgl		*payload;
+	__be32			imm;
+	u32			rkey;
+	u64			raddr;
+	u64			swap_add;
+	u64			compare;
 };
 
 /**

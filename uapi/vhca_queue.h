@@ -47,13 +47,24 @@
 
 #define VHCA_INVALID_LKEY	0x100
 
+/*
+ * What follows the control segment: R a remote address segment, A an atomic
+ * segment, then the SGEs or, with I, the inline payload that may stand for them.
+ */
 enum vhca_wqe_opcode {
-	VHCA_OP_SEND = 0x0a,
+	VHCA_OP_RDMA_WRITE	= 0x08,		/* R I */
+	VHCA_OP_RDMA_WRITE_IMM	= 0x09,		/* R I */
+	VHCA_OP_SEND		= 0x0a,		/* I */
+	VHCA_OP_SEND_IMM	= 0x0b,		/* I */
+	VHCA_OP_RDMA_READ	= 0x10,		/* R */
+	VHCA_OP_ATOMIC_CS	= 0x11,		/* R A: compare and swap */
+	VHCA_OP_ATOMIC_FA	= 0x12,		/* R A: fetch and add */
 };
 
 enum vhca_wqe_flags {
-	VHCA_WQE_SOLICITED	= 1 << 0,	/* the receiver's CQE is a solicited one */
+	VHCA_WQE_SOLICITED	= 1 << 0,	/* the receiver's CQE, if any, is a solicited one */
 	VHCA_WQE_SIGNALED	= 1 << 1,	/* write a CQE also on success */
+	VHCA_WQE_FENCE		= 1 << 2,	/* earlier RDMA READs and atomics are to end first */
 };
 
 /**
@@ -64,7 +75,7 @@ enum vhca_wqe_flags {
  *	included (1 to VHCA_WQE_MAX_SEGS).
  * @rsvd: zero.
  * @flags: enum vhca_wqe_flags; other bits are zero.
- * @imm: immediate data or rkey to invalidate, as the opcode says; else zero.
+ * @imm: immediate data of the opcodes that end in _IMM; else zero.
  *
  * The device completes a WQE whose index, QPN or length is wrong with
  * VHCA_CQE_LOC_QP_OP_ERR.
@@ -87,6 +98,45 @@ VHCA_ASSERT_AT(struct vhca_wqe_ctrl, imm, 12);
 #define VHCA_WQE_IDX_SHIFT	8
 #define VHCA_WQE_QPN_SHIFT	8
 #define VHCA_WQE_DS_MASK	0xff
+
+/**
+ * struct vhca_wqe_raddr - memory of the peer, behind the control segment
+ * @addr: address of the first byte, in the region's address space. Of an atomic:
+ *	a multiple of 8.
+ * @rkey: key of the memory region. Not looked at when the message is empty.
+ * @rsvd: zero.
+ *
+ * As many bytes are accessed as the SGEs or the inline payload have.
+ */
+struct vhca_wqe_raddr {
+	__be64	addr;
+	__be32	rkey;
+	__be32	rsvd;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_wqe_raddr, 16);
+VHCA_ASSERT_AT(struct vhca_wqe_raddr, addr, 0);
+VHCA_ASSERT_AT(struct vhca_wqe_raddr, rkey, 8);
+VHCA_ASSERT_AT(struct vhca_wqe_raddr, rsvd, 12);
+
+/**
+ * struct vhca_wqe_atomic - operands, behind the remote address segment
+ * @swap_add: what is stored if it compares equal, or what is added.
+ * @compare: what memory is compared with; zero for fetch and add.
+ *
+ * The SGEs have 8 bytes in all. They receive the old value. In memory, at either
+ * end, the 64-bit word has the byte order of the host.
+ */
+struct vhca_wqe_atomic {
+	__be64	swap_add;
+	__be64	compare;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_wqe_atomic, 16);
+VHCA_ASSERT_AT(struct vhca_wqe_atomic, swap_add, 0);
+VHCA_ASSERT_AT(struct vhca_wqe_atomic, compare, 8);
+
+#define VHCA_ATOMIC_SIZE	8	/* bytes that an atomic accesses */
 
 /**
  * struct vhca_wqe_data - one SGE, of a send or a receive WQE
@@ -129,8 +179,9 @@ VHCA_ASSERT_AT(struct vhca_wqe_inline, byte_count, 0);
  * ring starts out zeroed, so that nothing is there in lap 0.
  */
 enum vhca_cqe_opcode {
-	VHCA_CQE_REQ	= 0,	/* requester: a send queue WQE */
-	VHCA_CQE_RESP	= 1,	/* responder: a receive WQE, by SEND */
+	VHCA_CQE_REQ		= 0,	/* requester: a send queue WQE */
+	VHCA_CQE_RESP		= 1,	/* responder: a receive WQE, by SEND */
+	VHCA_CQE_RESP_WRITE	= 2,	/* responder: by RDMA WRITE with immediate */
 };
 
 enum vhca_cqe_status {
@@ -156,9 +207,12 @@ enum vhca_cqe_vendor_err {
 	VHCA_VERR_KEY_PD	= 0x11,	/* key of another PD */
 	VHCA_VERR_KEY_ACCESS	= 0x12,	/* access right missing */
 	VHCA_VERR_KEY_BOUNDS	= 0x13,	/* outside of the region */
-	VHCA_VERR_MSG_SIZE	= 0x20,	/* longer than a message may be */
+	VHCA_VERR_MSG_SIZE	= 0x20,	/* longer than a message may be; atomic: not 8 bytes */
 	VHCA_VERR_RQ_SIZE	= 0x21,	/* longer than the receive WQE */
 	VHCA_VERR_RQ_WQE	= 0x22,	/* the peer's receive WQE is at fault */
+	VHCA_VERR_RD_ATOMIC	= 0x23,	/* max_rd_atomic of the QP is 0 */
+	VHCA_VERR_REMOTE	= 0x24,	/* the peer's QP takes no such request */
+	VHCA_VERR_REMOTE_KEY	= 0x25,	/* the peer refused access to its memory */
 	VHCA_VERR_NO_PEER	= 0x30,	/* nobody answers at that address */
 	VHCA_VERR_RNR		= 0x31,	/* receiver not ready, tries used up */
 	VHCA_VERR_STATE		= 0x40,	/* flushed: the QP is in error */
@@ -166,13 +220,15 @@ enum vhca_cqe_vendor_err {
 
 enum vhca_cqe_flags {
 	VHCA_CQE_F_SOLICITED	= 1 << 0,
+	VHCA_CQE_F_IMM		= 1 << 1,	/* imm is valid */
 };
 
 /**
  * struct vhca_cqe - completion queue entry
  * @rsvd0: zero.
- * @imm: immediate data or invalidated rkey, as @flags says; else zero.
- * @byte_len: receive: length of the message in bytes. Send: zero.
+ * @imm: immediate data with VHCA_CQE_F_IMM; else zero.
+ * @byte_len: receive: length of the message in bytes. RDMA READ and atomics: of
+ *	what was read. Else zero.
  * @timestamp: device clock in nanoseconds when the CQE was written.
  * @flags_qpn: bits 31:24 enum vhca_cqe_flags, bits 23:0 the local QPN.
  * @wqe_index: send: producer index of the WQE's first basic block. Receive:
