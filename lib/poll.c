@@ -8,6 +8,7 @@
 _Static_assert((int)VHCA_CQE_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR, "status");
 _Static_assert((int)VHCA_CQE_WR_FLUSH_ERR == (int)IBV_WC_WR_FLUSH_ERR, "status");
 _Static_assert((int)VHCA_CQE_REM_INV_REQ_ERR == (int)IBV_WC_REM_INV_REQ_ERR, "status");
+_Static_assert((int)VHCA_CQE_REM_ACCESS_ERR == (int)IBV_WC_REM_ACCESS_ERR, "status");
 _Static_assert((int)VHCA_CQE_REM_OP_ERR == (int)IBV_WC_REM_OP_ERR, "status");
 _Static_assert((int)VHCA_CQE_RNR_RETRY_EXC_ERR == (int)IBV_WC_RNR_RETRY_EXC_ERR, "status");
 
@@ -64,10 +65,14 @@ static void retire_send(struct vhca_sq *sq, uint16_t index, struct vhca_retired 
 	__atomic_store_n(&sq->done, info->seq + 1, __ATOMIC_RELEASE);
 }
 
-static void retire_recv(struct vhca_rq *rq, uint16_t index, struct vhca_retired *out)
+static void retire_recv(struct vhca_rq *rq, const struct vhca_cqe *cqe,
+			struct vhca_retired *out)
 {
+	uint16_t index = be16toh(cqe->wqe_index);
+
 	out->wr_id = rq->wr_id[index & rq->mask];
-	out->opcode = IBV_WC_RECV;
+	out->opcode = cqe->opcode == VHCA_CQE_RESP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM :
+							   IBV_WC_RECV;
 	__atomic_store_n(&rq->ci, (uint16_t)(index + 1), __ATOMIC_RELEASE);
 }
 
@@ -88,7 +93,7 @@ int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_
 	if (cqe->opcode == VHCA_CQE_REQ)
 		retire_send(&qp->sq, be16toh(cqe->wqe_index), out);
 	else
-		retire_recv(&qp->rq, be16toh(cqe->wqe_index), out);
+		retire_recv(&qp->rq, cqe, out);
 	return 0;
 }
 
@@ -96,6 +101,13 @@ enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe)
 {
 	return cqe->status < IBV_WC_GENERAL_ERR ? (enum ibv_wc_status)cqe->status :
 						  IBV_WC_GENERAL_ERR;
+}
+
+unsigned int vhca_cqe_wc_flags(const struct vhca_cqe *cqe)
+{
+	uint32_t flags = be32toh(cqe->flags_qpn) >> VHCA_CQE_FLAGS_SHIFT;
+
+	return flags & VHCA_CQE_F_IMM ? IBV_WC_WITH_IMM : 0;
 }
 
 static void fill_wc(struct ibv_wc *wc, const struct vhca_cqe *cqe,
@@ -110,6 +122,7 @@ static void fill_wc(struct ibv_wc *wc, const struct vhca_cqe *cqe,
 		return;
 
 	wc->opcode = retired->opcode;
+	wc->wc_flags = vhca_cqe_wc_flags(cqe);
 	wc->byte_len = be32toh(cqe->byte_len);
 	wc->imm_data = cqe->imm;
 	wc->src_qp = be32toh(cqe->src_qpn) & VHCA_QPN_MASK;

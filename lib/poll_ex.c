@@ -98,11 +98,9 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 	return be64toh(ex_to_vcq(ex)->current->timestamp);
 }
 
-/* No operation of today carries immediate data, a GRH or an rkey. */
 static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return 0;
+	return vhca_cqe_wc_flags(ex_to_vcq(ex)->current);
 }
 
 /* The fabric has one service level, and LMC 0. */

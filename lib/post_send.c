@@ -28,6 +28,7 @@ struct cursor {
 struct send_op {
 	uint8_t opcode;			/* enum vhca_wqe_opcode, 0: no such operation */
 	uint8_t wc_opcode;		/* enum ibv_wc_opcode */
+	bool imm;			/* carries immediate data */
 	int (*build)(struct cursor *cur, const struct ibv_send_wr *wr);
 };
 
@@ -104,8 +105,60 @@ static int build_payload(struct cursor *cur, const struct ibv_send_wr *wr)
 	return wr->send_flags & IBV_SEND_INLINE ? build_inline(cur, wr) : build_sges(cur, wr);
 }
 
+static void build_raddr(struct cursor *cur, uint64_t addr, uint32_t rkey)
+{
+	struct vhca_wqe_raddr *raddr = next_seg(cur);
+
+	*raddr = (struct vhca_wqe_raddr) {
+		.addr = htobe64(addr),
+		.rkey = htobe32(rkey),
+	};
+}
+
+static int build_write(struct cursor *cur, const struct ibv_send_wr *wr)
+{
+	build_raddr(cur, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+	return build_payload(cur, wr);
+}
+
+static int build_read(struct cursor *cur, const struct ibv_send_wr *wr)
+{
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return EINVAL;
+	build_raddr(cur, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+	return build_sges(cur, wr);
+}
+
+static int build_atomic(struct cursor *cur, const struct ibv_send_wr *wr)
+{
+	struct vhca_wqe_atomic *atomic;
+	bool cas = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	/* More SGEs would not fit the WQE that the queue was laid out for. */
+	if (wr->send_flags & IBV_SEND_INLINE || wr->num_sge != 1)
+		return EINVAL;
+	build_raddr(cur, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+	atomic = next_seg(cur);
+	atomic->swap_add = htobe64(cas ? wr->wr.atomic.swap : wr->wr.atomic.compare_add);
+	atomic->compare = htobe64(cas ? wr->wr.atomic.compare_add : 0);
+	return build_sges(cur, wr);
+}
+
 static const struct send_op send_ops[] = {
-	[IBV_WR_SEND] = { VHCA_OP_SEND, IBV_WC_SEND, build_payload },
+	[IBV_WR_SEND] =
+		{ VHCA_OP_SEND, IBV_WC_SEND, false, build_payload },
+	[IBV_WR_SEND_WITH_IMM] =
+		{ VHCA_OP_SEND_IMM, IBV_WC_SEND, true, build_payload },
+	[IBV_WR_RDMA_WRITE] =
+		{ VHCA_OP_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, build_write },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] =
+		{ VHCA_OP_RDMA_WRITE_IMM, IBV_WC_RDMA_WRITE, true, build_write },
+	[IBV_WR_RDMA_READ] =
+		{ VHCA_OP_RDMA_READ, IBV_WC_RDMA_READ, false, build_read },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] =
+		{ VHCA_OP_ATOMIC_CS, IBV_WC_COMP_SWAP, false, build_atomic },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] =
+		{ VHCA_OP_ATOMIC_FA, IBV_WC_FETCH_ADD, false, build_atomic },
 };
 
 static const struct send_op *find_op(const struct ibv_send_wr *wr)
@@ -115,10 +168,6 @@ static const struct send_op *find_op(const struct ibv_send_wr *wr)
 	return &send_ops[wr->opcode];
 }
 
-/*
- * Fence asks to wait for earlier RDMA READs and atomics of the queue. While
- * send_ops[] has none of them, there is never one to wait for.
- */
 static uint8_t wqe_flags(const struct vhca_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint8_t flags = 0;
@@ -127,6 +176,8 @@ static uint8_t wqe_flags(const struct vhca_qp *qp, const struct ibv_send_wr *wr)
 		flags |= VHCA_WQE_SIGNALED;
 	if (wr->send_flags & IBV_SEND_SOLICITED)
 		flags |= VHCA_WQE_SOLICITED;
+	if (wr->send_flags & IBV_SEND_FENCE)
+		flags |= VHCA_WQE_FENCE;
 	return flags;
 }
 
@@ -166,6 +217,7 @@ static int post_one(struct vhca_qp *qp, const struct ibv_send_wr *wr)
 		.idx_opcode = htobe32((sq->pi & 0xffff) << VHCA_WQE_IDX_SHIFT | op->opcode),
 		.qpn_ds = htobe32(qp->ibv.qp_num << VHCA_WQE_QPN_SHIFT | cur.segs),
 		.flags = wqe_flags(qp, wr),
+		.imm = op->imm ? wr->imm_data : 0,
 	};
 	info = &sq->info[at / VHCA_WQEBB_SIZE];
 	info->wr_id = wr->wr_id;
@@ -247,13 +299,16 @@ int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
  * @max_sge: data segments in it
  * @max_inline: bytes of inline payload in it
  *
+ * The largest is an RDMA WRITE or READ; an atomic with its one SGE fits a basic
+ * block.
+ *
  * Return: a whole number of basic blocks.
  */
 uint32_t vhca_send_wqe_size(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t sges = max_sge * sizeof(struct vhca_wqe_data);
 	uint32_t inl = max_inline ? sizeof(struct vhca_wqe_inline) + max_inline : 0;
-	uint32_t size = sizeof(struct vhca_wqe_ctrl) + (sges > inl ? sges : inl);
+	uint32_t size = VHCA_SEND_HEAD_SIZE + (sges > inl ? sges : inl);
 
 	return (size + VHCA_WQEBB_SIZE - 1) & ~(VHCA_WQEBB_SIZE - 1u);
 }

@@ -54,10 +54,10 @@ static void sq_init(struct vhca_sq *sq, const struct geometry *geo,
 	sq->size = VHCA_WQEBB_SIZE << geo->sq_shift;
 	sq->max_wr = cap->max_send_wr ? sq->size / geo->wqe_size : 0;
 	sq->max_sge = min_u32(dev->max_qp_send_sge,
-			      (geo->wqe_size - sizeof(struct vhca_wqe_ctrl)) /
+			      (geo->wqe_size - VHCA_SEND_HEAD_SIZE) /
 			      sizeof(struct vhca_wqe_data));
 	sq->max_inline = min_u32(dev->max_qp_inline,
-				 geo->wqe_size - sizeof(struct vhca_wqe_ctrl) -
+				 geo->wqe_size - VHCA_SEND_HEAD_SIZE -
 				 sizeof(struct vhca_wqe_inline));
 }
 

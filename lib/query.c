@@ -47,7 +47,7 @@ static void fill_device_attr(struct ibv_device_attr *attr, const struct vhca_que
 	attr->max_qp_rd_atom = (int)caps->max_qp_rd_atom;
 	attr->max_res_rd_atom = (int)(caps->max_qp * caps->max_qp_rd_atom);
 	attr->max_qp_init_rd_atom = (int)caps->max_qp_init_rd_atom;
-	attr->atomic_cap = IBV_ATOMIC_NONE;
+	attr->atomic_cap = IBV_ATOMIC_GLOB;	/* they are the CPU's own */
 	attr->max_ah = INT_MAX;		/* they live in user space */
 	attr->max_pkeys = (uint16_t)caps->max_pkeys;
 	attr->local_ca_ack_delay = (uint8_t)caps->local_ca_ack_delay;

@@ -308,6 +308,7 @@ struct vhca_retired {
 struct vhca_cqe *vhca_cq_peek(struct vhca_cq *cq);
 int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_retired *out);
 enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe);
+unsigned int vhca_cqe_wc_flags(const struct vhca_cqe *cqe);
 void vhca_cq_consumed(struct vhca_cq *cq);
 int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 
@@ -337,6 +338,8 @@ static inline struct vhca_qp *vhca_qp_find(struct vhca_context *ctx, uint32_t qp
 /* post_send.c, post_recv.c */
 int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int vhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* Bytes of a send WQE before its SGEs or its inline payload, at most. */
+#define VHCA_SEND_HEAD_SIZE	(sizeof(struct vhca_wqe_ctrl) + sizeof(struct vhca_wqe_raddr))
 uint32_t vhca_send_wqe_size(uint32_t max_sge, uint32_t max_inline);
 void vhca_qp_doorbell(struct vhca_qp *qp);
 
