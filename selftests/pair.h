@@ -227,6 +227,9 @@ static inline char thread_state(pid_t tid)
  * @no_connect: leave the QPs in RESET.
  * @cqe: size of each of the four CQs.
  * @buf_len: bytes of registered memory at either end.
+ * @access: IBV_ACCESS_REMOTE_*, of that memory and of the QPs.
+ * @rd_atomic: max_rd_atomic.
+ * @dest_rd_atomic: max_dest_rd_atomic.
  */
 struct pair_opts {
 	int			function[2];
@@ -234,6 +237,9 @@ struct pair_opts {
 	bool			no_connect;
 	int			cqe;
 	size_t			buf_len;
+	int			access;
+	uint8_t			rd_atomic;
+	uint8_t			dest_rd_atomic;
 	struct ibv_qp_cap	cap;
 	int			sq_sig_all;
 	enum ibv_mtu		mtu;
@@ -246,6 +252,10 @@ struct pair_opts {
 #define PAIR_DEFAULTS {							\
 	.cqe = 256,							\
 	.buf_len = 64 * 1024,						\
+	.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |	\
+		  IBV_ACCESS_REMOTE_ATOMIC,				\
+	.rd_atomic = 4,							\
+	.dest_rd_atomic = 4,						\
 	.cap = {							\
 		.max_send_wr = 64, .max_recv_wr = 64,			\
 		.max_send_sge = 4, .max_recv_sge = 4,			\
@@ -311,10 +321,11 @@ static inline uint16_t lid_of(struct ibv_context *ctx)
 	return ibv_query_port(ctx, 1, &port) ? 0 : port.lid;
 }
 
-static inline int qp_to_init(struct ibv_qp *qp)
+static inline int qp_to_init(struct ibv_qp *qp, const struct pair_opts *opts)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
+		.qp_access_flags = opts->access,
 		.port_num = 1,
 	};
 
@@ -330,6 +341,7 @@ static inline int qp_to_rtr(struct ibv_qp *qp, const struct pair_opts *opts,
 		.path_mtu = opts->mtu,
 		.dest_qp_num = dest_qpn,
 		.rq_psn = dest_qpn & 0xffffff,
+		.max_dest_rd_atomic = opts->dest_rd_atomic,
 		.min_rnr_timer = opts->min_rnr_timer,
 		.ah_attr = { .dlid = dlid, .port_num = 1 },
 	};
@@ -347,6 +359,7 @@ static inline int qp_to_rts(struct ibv_qp *qp, const struct pair_opts *opts)
 		.retry_cnt = opts->retry_cnt,
 		.rnr_retry = opts->rnr_retry,
 		.sq_psn = qp->qp_num & 0xffffff,
+		.max_rd_atomic = opts->rd_atomic,
 	};
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -365,7 +378,7 @@ static inline int qp_to(struct ibv_qp *qp, enum ibv_qp_state state)
 static inline void qp_connect(struct __test_metadata *_metadata, struct ibv_qp *qp,
 			      const struct pair_opts *opts, uint16_t dlid, uint32_t dest_qpn)
 {
-	ASSERT_EQ(0, qp_to_init(qp));
+	ASSERT_EQ(0, qp_to_init(qp, opts));
 	ASSERT_EQ(0, qp_to_rtr(qp, opts, dlid, dest_qpn));
 	ASSERT_EQ(0, qp_to_rts(qp, opts));
 }
@@ -419,7 +432,7 @@ static inline void end_open(struct __test_metadata *_metadata, struct end *e,
 	e->len = opts->buf_len;
 	e->buf = mmap(NULL, e->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, (void *)e->buf);
-	e->mr = ibv_reg_mr(e->pd, e->buf, e->len, IBV_ACCESS_LOCAL_WRITE);
+	e->mr = ibv_reg_mr(e->pd, e->buf, e->len, IBV_ACCESS_LOCAL_WRITE | opts->access);
 	ASSERT_NE(NULL, e->mr);
 }
 

@@ -63,4 +63,28 @@ static inline void reopen(struct __test_metadata *_metadata, struct pair *p, str
 	pair_open(_metadata, p, &opts);
 }
 
+/* From whatever state, with whatever is in the CQs, to a pair that works. */
+static inline void recover(struct __test_metadata *_metadata, struct pair *p)
+{
+	struct ibv_wc wc;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, qp_to(p->end[i].qp, IBV_QPS_RESET));
+	for (i = 0; i < 2; i++) {
+		while (ibv_poll_cq(p->end[i].scq, 1, &wc) > 0)
+			;
+		while (ibv_poll_cq(p->end[i].rcq, 1, &wc) > 0)
+			;
+	}
+	pair_connect(_metadata, p);
+	exchange(_metadata, &p->end[0], &p->end[1], 3000, 77);
+	exchange(_metadata, &p->end[1], &p->end[0], 3000, 78);
+}
+
+static inline bool goes_to_error(struct ibv_qp *qp)
+{
+	return wait_until(qp_state(qp) == IBV_QPS_ERR);
+}
+
 #endif

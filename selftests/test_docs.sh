@@ -144,13 +144,9 @@ check_registers()
 # Rows "``NAME`` number" or "number ``NAME``" against the enums.
 check_numbers()
 {
-	sed -nE "s/^[[:space:]]+((VHCA_CMD|VHCA_EQE|VHCA_CQE|VHCA_VERR)_[A-Z0-9_]+)[[:space:]]*= ([0-9a-fx]+),.*/\1 \3/p" \
+	sed -nE "s/^[[:space:]]+((VHCA_CMD|VHCA_EQE|VHCA_CQE|VHCA_VERR|VHCA_OP)_[A-Z0-9_]+)[[:space:]]*= ([0-9a-fx]+),.*/\1 \3/p" \
 		$top/include/vhca_prm.h $top/uapi/vhca_queue.h > "$tmp/numbers"
 	while read -r name number; do
-		case $name in
-		VHCA_CQE_REQ | VHCA_CQE_RESP)
-			continue ;;
-		esac
 		case $name-$number in
 		VHCA_VERR_NONE-0)
 			number=0x00 ;;

@@ -159,10 +159,11 @@ TEST_F(error, an_opcode_that_does_not_exist_is_refused)
 {
 	int op;
 
-	for (op = 0; op < 256; op += op == 9 || op == 0x0b ? 2 : 17) {
+	for (op = 0; op < 256; op += op < 0x14 ? 1 : 17) {
 		struct vhca_wqe_ctrl *ctrl = raw_build_send(&self->bed.p.a, 0, NULL, 0);
 
-		if (op == VHCA_OP_SEND)
+		if ((op >= VHCA_OP_RDMA_WRITE && op <= VHCA_OP_SEND_IMM) ||
+		    (op >= VHCA_OP_RDMA_READ && op <= VHCA_OP_ATOMIC_FA))
 			continue;
 		ctrl->idx_opcode = htobe32(self->bed.p.a.sq_pi << VHCA_WQE_IDX_SHIFT | op);
 		ASSERT_EQ(0, faulty(&self->bed, VHCA_CQE_LOC_QP_OP_ERR, VHCA_VERR_WQE_OPCODE)) {
@@ -184,7 +185,7 @@ TEST_F(error, reserved_bits_are_refused)
 		else if (i == 3)
 			ctrl->flags = 0x80;
 		else if (i == 4)
-			ctrl->flags = 0x04;
+			ctrl->flags = 0x08;
 		else
 			ctrl->imm = htobe32(1);
 		ASSERT_EQ(0, faulty(&self->bed, VHCA_CQE_LOC_QP_OP_ERR, VHCA_VERR_WQE_HEAD)) {
@@ -225,6 +226,50 @@ TEST_F(error, an_inline_payload_behind_other_segments_is_refused)
 
 	raw_build_send(&self->bed.p.a, 0, seg, 2);
 	EXPECT_EQ(0, faulty(&self->bed, VHCA_CQE_LOC_QP_OP_ERR, VHCA_VERR_WQE_SEG));
+}
+
+TEST_F(error, a_remote_or_atomic_segment_that_cannot_be_is_refused)
+{
+	static const struct {
+		uint8_t op;
+		uint32_t segs;
+		uint32_t rsvd;		/* of the first segment */
+		uint64_t compare;	/* of the second */
+		uint32_t count;		/* of the last */
+	} wrong[] = {
+		{ VHCA_OP_RDMA_WRITE, 0, 0, 0, 0 },
+		{ VHCA_OP_RDMA_WRITE_IMM, 0, 0, 0, 0 },
+		{ VHCA_OP_RDMA_READ, 0, 0, 0, 0 },
+		{ VHCA_OP_ATOMIC_CS, 0, 0, 0, 0 },
+		{ VHCA_OP_ATOMIC_CS, 1, 0, 0, 0 },
+		{ VHCA_OP_ATOMIC_FA, 1, 0, 0, 0 },
+		{ VHCA_OP_RDMA_WRITE, 1, 1, 0, 0 },
+		{ VHCA_OP_RDMA_READ, 2, 0x80000000, 0, 8 },
+		{ VHCA_OP_ATOMIC_FA, 3, 0, 1, 8 },
+		{ VHCA_OP_RDMA_WRITE, 2, 0, 0, VHCA_WQE_INLINE | 13 },
+		{ VHCA_OP_RDMA_READ, 2, 0, 0, VHCA_WQE_INLINE | 8 },
+		{ VHCA_OP_ATOMIC_FA, 3, 0, 0, VHCA_WQE_INLINE | 8 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct vhca_wqe_data seg[3] = {};
+		struct vhca_wqe_atomic atomic = { .compare = htobe64(wrong[i].compare) };
+		struct vhca_wqe_raddr raddr = { .rsvd = htobe32(wrong[i].rsvd) };
+		struct vhca_wqe_ctrl *ctrl;
+
+		memcpy(&seg[0], &raddr, sizeof(raddr));
+		memcpy(&seg[1], &atomic, sizeof(atomic));
+		if (wrong[i].count)
+			seg[wrong[i].segs - 1] = raw_sge(&self->bed.mr, 0, wrong[i].count);
+		ctrl = raw_build_send(&self->bed.p.a, 0, seg, wrong[i].segs);
+		ctrl->idx_opcode = htobe32((uint32_t)self->bed.p.a.sq_pi << VHCA_WQE_IDX_SHIFT |
+					   wrong[i].op);
+		ASSERT_EQ(0, faulty(&self->bed, VHCA_CQE_LOC_QP_OP_ERR, VHCA_VERR_WQE_SEG)) {
+			TH_LOG("case %u", i);
+		}
+		ASSERT_EQ(0, reconnect(&self->bed.p));
+	}
 }
 
 TEST_F(error, an_inline_payload_may_be_of_any_length_up_to_the_limit)

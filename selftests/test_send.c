@@ -488,7 +488,7 @@ TEST_F(rc, posting_needs_a_state_that_allows_it)
 	ASSERT_EQ(0, qp_to(a->qp, IBV_QPS_RESET));
 	EXPECT_EQ(EINVAL, post_recv(a, 1, 0, 10));
 	EXPECT_EQ(EINVAL, post_send(a, 1, 0, 10, 0));
-	ASSERT_EQ(0, qp_to_init(a->qp));
+	ASSERT_EQ(0, qp_to_init(a->qp, opts));
 	EXPECT_EQ(0, post_recv(a, 1, 0, 10));
 	EXPECT_EQ(EINVAL, post_send(a, 1, 0, 10, 0));
 	ASSERT_EQ(0, qp_to_rtr(a->qp, opts, b->lid, b->qp->qp_num));

@@ -6,30 +6,6 @@
 #define _GNU_SOURCE
 #include "rc.h"
 
-/* From whatever state, with whatever is in the CQs, to a pair that works. */
-static void recover(struct __test_metadata *_metadata, struct pair *p)
-{
-	struct ibv_wc wc;
-	int i;
-
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, qp_to(p->end[i].qp, IBV_QPS_RESET));
-	for (i = 0; i < 2; i++) {
-		while (ibv_poll_cq(p->end[i].scq, 1, &wc) > 0)
-			;
-		while (ibv_poll_cq(p->end[i].rcq, 1, &wc) > 0)
-			;
-	}
-	pair_connect(_metadata, p);
-	exchange(_metadata, &p->end[0], &p->end[1], 3000, 77);
-	exchange(_metadata, &p->end[1], &p->end[0], 3000, 78);
-}
-
-static bool goes_to_error(struct ibv_qp *qp)
-{
-	return wait_until(qp_state(qp) == IBV_QPS_ERR);
-}
-
 /*
  * Length
  */
@@ -429,7 +405,7 @@ TEST_F(rc, a_first_message_in_rtr_is_reported_as_communication_established)
 
 	ASSERT_EQ(0, qp_to(a->qp, IBV_QPS_RESET));
 	ASSERT_EQ(0, qp_to(b->qp, IBV_QPS_RESET));
-	ASSERT_EQ(0, qp_to_init(b->qp));
+	ASSERT_EQ(0, qp_to_init(b->qp, opts));
 	ASSERT_EQ(0, post_recv(b, 2, 0, 10));
 	ASSERT_EQ(0, post_recv(b, 3, 0, 10));
 	ASSERT_EQ(0, qp_to_rtr(b->qp, opts, a->lid, a->qp->qp_num));

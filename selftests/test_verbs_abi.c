@@ -132,7 +132,12 @@ TEST_F(ctx, query_device)
 	EXPECT_EQ(0, attr->max_srq);
 	EXPECT_EQ(0, attr->max_mw);
 	EXPECT_EQ(0, attr->max_mcast_grp);
-	EXPECT_EQ(IBV_ATOMIC_NONE, attr->atomic_cap);
+	EXPECT_EQ(0, attr->device_cap_flags & (IBV_DEVICE_MEM_WINDOW |
+					       IBV_DEVICE_MEM_MGT_EXTENSIONS));
+	/* The engine's atomics are the CPU's. */
+	EXPECT_EQ(IBV_ATOMIC_GLOB, attr->atomic_cap);
+	EXPECT_LE(1, attr->max_qp_rd_atom);
+	EXPECT_LE(1, attr->max_qp_init_rd_atom);
 }
 
 TEST_F(ctx, query_device_ex_agrees)
@@ -524,7 +529,7 @@ TEST(a_wrong_transition_is_einval_and_changes_nothing)
 	EXPECT_EQ(IBV_QPS_RESET, qp_state(qp));
 	EXPECT_EQ(IBV_QPS_RESET, qp->state);
 	pair_connect(_metadata, &p);
-	EXPECT_EQ(EINVAL, qp_to_init(qp));
+	EXPECT_EQ(EINVAL, qp_to_init(qp, &opts));
 	EXPECT_EQ(EINVAL, qp_to_rtr(qp, &opts, p.end[1].lid, p.end[1].qp->qp_num));
 	EXPECT_EQ(IBV_QPS_RTS, qp_state(qp));
 	EXPECT_EQ(IBV_QPS_RTS, qp->state);
@@ -552,7 +557,7 @@ TEST(a_pair_may_be_addressed_by_gid)
 		};
 
 		ASSERT_EQ(0, ibv_query_gid(peer->ctx, 1, 0, &attr.ah_attr.grh.dgid));
-		ASSERT_EQ(0, qp_to_init(e->qp));
+		ASSERT_EQ(0, qp_to_init(e->qp, &opts));
 		ASSERT_EQ(0, ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_AV |
 				IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
@@ -620,8 +625,7 @@ TEST_F(ctx, qp_types_that_are_not_there_give_eopnotsupp)
 TEST(calls_and_opcodes_that_are_not_there_change_nothing)
 {
 	static const enum ibv_wr_opcode opcode[] = {
-		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_WR_SEND_WITH_IMM, IBV_WR_LOCAL_INV,
+		IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV, IBV_WR_TSO,
 	};
 	struct pair_opts opts = PAIR_DEFAULTS;
 	struct pair p;
