@@ -264,7 +264,7 @@ static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
 		if (answer != VDEV_ACK)
 			return answer;
 	}
-	if (req->length > recv->left || req->last != (req->length == recv->left))
+	if (req->length > recv->left || (req->last && req->length < recv->left))
 		return recv_nak(qp, VDEV_NAK_INVALID);
 	recv_remote(qp, req->opcode, recv->rkey, recv->raddr, req->length, &seg, &to);
 	bad = vdev_sgl_copy(&to, req->payload, req->length);

@@ -144,21 +144,16 @@ static int build_atomic(struct cursor *cur, const struct ibv_send_wr *wr)
 	return build_sges(cur, wr);
 }
 
+#define OP(op, wc, imm, build)	{ VHCA_OP_ ## op, IBV_WC_ ## wc, imm, build_ ## build }
+
 static const struct send_op send_ops[] = {
-	[IBV_WR_SEND] =
-		{ VHCA_OP_SEND, IBV_WC_SEND, false, build_payload },
-	[IBV_WR_SEND_WITH_IMM] =
-		{ VHCA_OP_SEND_IMM, IBV_WC_SEND, true, build_payload },
-	[IBV_WR_RDMA_WRITE] =
-		{ VHCA_OP_RDMA_WRITE, IBV_WC_RDMA_WRITE, false, build_write },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] =
-		{ VHCA_OP_RDMA_WRITE_IMM, IBV_WC_RDMA_WRITE, true, build_write },
-	[IBV_WR_RDMA_READ] =
-		{ VHCA_OP_RDMA_READ, IBV_WC_RDMA_READ, false, build_read },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] =
-		{ VHCA_OP_ATOMIC_CS, IBV_WC_COMP_SWAP, false, build_atomic },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] =
-		{ VHCA_OP_ATOMIC_FA, IBV_WC_FETCH_ADD, false, build_atomic },
+	[IBV_WR_SEND]			= OP(SEND, SEND, false, payload),
+	[IBV_WR_SEND_WITH_IMM]		= OP(SEND_IMM, SEND, true, payload),
+	[IBV_WR_RDMA_WRITE]		= OP(RDMA_WRITE, RDMA_WRITE, false, write),
+	[IBV_WR_RDMA_WRITE_WITH_IMM]	= OP(RDMA_WRITE_IMM, RDMA_WRITE, true, write),
+	[IBV_WR_RDMA_READ]		= OP(RDMA_READ, RDMA_READ, false, read),
+	[IBV_WR_ATOMIC_CMP_AND_SWP]	= OP(ATOMIC_CS, COMP_SWAP, false, atomic),
+	[IBV_WR_ATOMIC_FETCH_AND_ADD]	= OP(ATOMIC_FA, FETCH_ADD, false, atomic),
 };
 
 static const struct send_op *find_op(const struct ibv_send_wr *wr)

@@ -62,9 +62,9 @@ enum vhca_wqe_opcode {
 };
 
 enum vhca_wqe_flags {
-	VHCA_WQE_SOLICITED	= 1 << 0,	/* the receiver's CQE, if any, is a solicited one */
+	VHCA_WQE_SOLICITED	= 1 << 0,	/* the receiver's CQE is a solicited one */
 	VHCA_WQE_SIGNALED	= 1 << 1,	/* write a CQE also on success */
-	VHCA_WQE_FENCE		= 1 << 2,	/* earlier RDMA READs and atomics are to end first */
+	VHCA_WQE_FENCE		= 1 << 2,	/* earlier READs and atomics end first */
 };
 
 /**
