@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # test_programs.sh: programs as the distribution ships them, built against its
-# libibverbs, run unchanged on vhca: ibv_devices, ibv_devinfo, ibv_asyncwatch and
-# ibv_rc_pingpong in many forms.
+# libibverbs, run unchanged on vhca: ibv_devices, ibv_devinfo, ibv_asyncwatch,
+# ibv_rc_pingpong in many forms, and perftest.
 
 run=../lib/vhcarun
 engine=/sys/module/vhca_device/parameters/engine
@@ -188,6 +188,36 @@ at_once()
 	result $ok "$name, $(cat $engine)"
 }
 
+# perftest PROGRAM OPTION...: client and server of it, on one function
+perftest()
+{
+	port=$((port + 1))
+	name="$*, $(cat $engine)"
+	timeout $limit $run "$@" -d vhca0 -F -p $port > "$tmp/server" 2>&1 &
+	wait_until listens $port
+	timeout $limit $run "$@" -d vhca0 -F -p $port 127.0.0.1 > "$tmp/client" 2>&1
+	ok=$?
+	wait $! || ok=1
+	grep -q '#bytes' "$tmp/client" || ok=1
+	[ $ok -eq 0 ] || say "$tmp/server" "$tmp/client"
+	result $ok "$name"
+}
+
+test_perftest()
+{
+	for op in send write read; do
+		perftest ib_${op}_lat -s 64 -n 300
+		perftest ib_${op}_bw -s 65536 -n 300
+		perftest ib_${op}_bw -a -n 20
+		perftest ib_${op}_bw -e -s 4096 -n 300
+	done
+	perftest ib_write_bw -b -q 4 -s 4096 -n 300
+	for type in CMP_AND_SWAP FETCH_AND_ADD; do
+		perftest ib_atomic_lat -A $type -n 300
+		perftest ib_atomic_bw -A $type -n 300
+	done
+}
+
 # both NAME SIZE ITERATIONS OPTION...: polled, and with events
 both()
 {
@@ -224,7 +254,7 @@ test_pingpong()
 }
 
 echo "TAP version 13"
-echo "1..$((6 + 2 * 22 + 2))"
+echo "1..$((6 + 2 * (22 + 17) + 2))"
 
 test_devices
 test_devinfo
@@ -232,6 +262,7 @@ test_asyncwatch
 for mode in inline threaded; do
 	echo $mode > $engine
 	test_pingpong
+	test_perftest
 done
 echo inline > $engine
 both "-n 20000" 4096 20000
