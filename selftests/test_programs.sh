@@ -172,15 +172,16 @@ test_asyncwatch()
 at_once()
 {
 	name=$1
+	iters=$(iterations 4096)
 	shift
 	for i in 1 2 3 4; do
 		port=$((port + 1))
-		start "at_once$i" $port vhca$((i % 2)) vhca$((i / 3)) -n 1000 "$@"
+		start "at_once$i" $port vhca$((i % 2)) vhca$((i / 3)) -n "$iters" "$@"
 	done
 	wait
 	ok=0
 	for i in 1 2 3 4; do
-		ended_well "at_once$i" $((4096 * 1000 * 2)) || {
+		ended_well "at_once$i" $((4096 * iters * 2)) || {
 			say "$tmp/at_once$i.server" "$tmp/at_once$i.client"
 			ok=1
 		}
@@ -247,8 +248,8 @@ test_pingpong()
 		pingpong "-c -m $mtu" 10000 200 -c -m $mtu
 	done
 	both "-r 1" 4096 200 -r 1
-	between vhca0 vhca1 "between functions" 4096 1000 -c
-	between vhca1 vhca0 "between functions -e" 4096 1000 -c -e
+	between vhca0 vhca1 "between functions" 4096 "$(iterations 4096)" -c
+	between vhca1 vhca0 "between functions -e" 4096 "$(iterations 4096)" -c -e
 	at_once "four pairs of ibv_rc_pingpong at once"
 	at_once "four pairs of ibv_rc_pingpong -e at once" -e
 }
