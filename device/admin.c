@@ -19,24 +19,27 @@ struct admin_op {
 	size_t		size;
 };
 
+/* Input of the commands that take a number and no index. */
+#define NUMBER	offsetof(struct vhca_cmd_object, index)
+
 static const struct admin_op admin_ops[] = {
 	[VHCA_CMD_QUERY_PORT]	= { vdev_query_port, sizeof(struct vhca_cmd_object) },
 	[VHCA_CMD_QUERY_GID]	= { vdev_query_gid, sizeof(struct vhca_cmd_object) },
 	[VHCA_CMD_QUERY_PKEY]	= { vdev_query_pkey, sizeof(struct vhca_cmd_object) },
 	[VHCA_CMD_CREATE_EQ]	= { vdev_create_eq, sizeof(struct vhca_cmd_create_eq) },
-	[VHCA_CMD_DESTROY_EQ]	= { vdev_destroy_eq, sizeof(struct vhca_cmd_object) },
+	[VHCA_CMD_DESTROY_EQ]	= { vdev_destroy_eq, NUMBER },
 	[VHCA_CMD_ALLOC_UAR]	= { vdev_alloc_uar, 0 },
-	[VHCA_CMD_FREE_UAR]	= { vdev_free_uar, sizeof(struct vhca_cmd_object) },
+	[VHCA_CMD_FREE_UAR]	= { vdev_free_uar, NUMBER },
 	[VHCA_CMD_ALLOC_PD]	= { vdev_alloc_pd, 0 },
-	[VHCA_CMD_FREE_PD]	= { vdev_free_pd, sizeof(struct vhca_cmd_object) },
+	[VHCA_CMD_FREE_PD]	= { vdev_free_pd, NUMBER },
 	[VHCA_CMD_CREATE_MKEY]	= { vdev_create_mkey, sizeof(struct vhca_cmd_create_mkey) },
-	[VHCA_CMD_DESTROY_MKEY]	= { vdev_destroy_mkey, sizeof(struct vhca_cmd_object) },
+	[VHCA_CMD_DESTROY_MKEY]	= { vdev_destroy_mkey, NUMBER },
 	[VHCA_CMD_CREATE_CQ]	= { vdev_create_cq, sizeof(struct vhca_cmd_create_cq) },
-	[VHCA_CMD_DESTROY_CQ]	= { vdev_destroy_cq, sizeof(struct vhca_cmd_object) },
+	[VHCA_CMD_DESTROY_CQ]	= { vdev_destroy_cq, NUMBER },
 	[VHCA_CMD_CREATE_QP]	= { vdev_create_qp, sizeof(struct vhca_cmd_create_qp) },
 	[VHCA_CMD_MODIFY_QP]	= { vdev_modify_qp, sizeof(struct vhca_cmd_modify_qp) },
-	[VHCA_CMD_QUERY_QP]	= { vdev_query_qp, sizeof(struct vhca_cmd_object) },
-	[VHCA_CMD_DESTROY_QP]	= { vdev_destroy_qp, sizeof(struct vhca_cmd_object) },
+	[VHCA_CMD_QUERY_QP]	= { vdev_query_qp, NUMBER },
+	[VHCA_CMD_DESTROY_QP]	= { vdev_destroy_qp, NUMBER },
 };
 
 /* Registers */

@@ -90,8 +90,6 @@ u8 vdev_destroy_cq(struct vdev *dev, const struct vhca_cmd *cmd,
 
 	if (!cq)
 		return VHCA_CMD_BAD_OBJECT;
-	if (cmd->object.index)
-		return VHCA_CMD_BAD_PARAM;
 	if (cq->users)
 		return VHCA_CMD_BUSY;
 	cq_free(dev, cq);
@@ -113,23 +111,25 @@ static u32 cq_beyond(u32 pi, u32 ci)
 	return (pi - ci) & VHCA_CI_MASK;
 }
 
-static u32 cq_arm(struct vdev_cq *cq)
+/*
+ * Does the arm word wait for a CQE that is there? Then it has fired. cq->lock held.
+ *
+ * It carries the number that follows the arm which fired last, and a consumer
+ * index that the newest CQE it waits for lies beyond. A CQE that was consumed
+ * before the CQ was armed is none of those, however late we look.
+ */
+static bool cq_fires(struct vdev_cq *cq)
 {
-	return be32_to_cpu(READ_ONCE(cq->dbr->arm));
-}
-
-/* Does the arm word carry the number that follows the arm which fired last? */
-static bool cq_armed(struct vdev_cq *cq, u32 arm)
-{
+	u32 arm = be32_to_cpu(READ_ONCE(cq->dbr->arm));
 	u8 sn = arm >> VHCA_ARM_SN_SHIFT & VHCA_ARM_SN_MASK;
+	u8 next_sn = (cq->fired_sn + 1) & VHCA_ARM_SN_MASK;
+	u32 newest = arm & VHCA_ARM_SOLICITED ? cq->solicited_pi : cq->pi;
 
-	return sn == ((cq->fired_sn + 1) & VHCA_ARM_SN_MASK);
-}
-
-/* The arm has fired; cq->lock held. */
-static void cq_fired(struct vdev_cq *cq)
-{
-	cq->fired_sn = (cq->fired_sn + 1) & VHCA_ARM_SN_MASK;
+	/* At most the ring's size is unread; more means that newest is behind it. */
+	if (sn != next_sn || cq_beyond(newest, arm & VHCA_CI_MASK) - 1 >= 1u << cq->shift)
+		return false;
+	cq->fired_sn = next_sn;
+	return true;
 }
 
 static void cq_event(struct vdev_cq *cq)
@@ -150,18 +150,10 @@ bool vdev_cq_retry_event(struct vdev_cq *cq)
 static void cq_ring(struct vdev_db *db)
 {
 	struct vdev_cq *cq = container_of(db, struct vdev_cq, db);
-	bool fires = false;
-	u32 arm, ci, newest;
+	bool fires;
 
 	spin_lock(&cq->lock);
-	arm = cq_arm(cq);
-	ci = arm & VHCA_CI_MASK;
-	newest = arm & VHCA_ARM_SOLICITED ? cq->solicited_pi : cq->pi;
-	/* At most the ring's size is unread; more means that newest is behind ci. */
-	if (cq_armed(cq, arm) && cq_beyond(newest, ci) - 1 < 1u << cq->shift) {
-		cq_fired(cq);
-		fires = true;
-	}
+	fires = cq_fires(cq);
 	spin_unlock(&cq->lock);
 	if (fires)
 		cq_event(cq);
@@ -207,8 +199,7 @@ bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
 	bool solicited = cqe->status != VHCA_CQE_SUCCESS ||
 			 be32_to_cpu(cqe->flags_qpn) >> VHCA_CQE_FLAGS_SHIFT &
 			 VHCA_CQE_F_SOLICITED;
-	bool fires = false;
-	u32 arm;
+	bool fires;
 
 	spin_lock(&cq->lock);
 	if (cq->error) {
@@ -230,11 +221,7 @@ bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
 	 * between the arm word and its look at the next CQE.
 	 */
 	smp_mb();
-	arm = cq_arm(cq);
-	if (cq_armed(cq, arm) && (solicited || !(arm & VHCA_ARM_SOLICITED))) {
-		cq_fired(cq);
-		fires = true;
-	}
+	fires = cq_fires(cq);
 	spin_unlock(&cq->lock);
 	if (fires)
 		cq_event(cq);

@@ -76,8 +76,6 @@ u8 vdev_destroy_eq(struct vdev *dev, const struct vhca_cmd *cmd,
 
 	if (!eq)
 		return VHCA_CMD_BAD_OBJECT;
-	if (cmd->object.index)
-		return VHCA_CMD_BAD_PARAM;
 	if (eq->users)
 		return VHCA_CMD_BUSY;
 	eq_free(dev, eq);

@@ -105,8 +105,6 @@ u8 vdev_destroy_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
 
 	if (!mkey || mkey->key != key)
 		return VHCA_CMD_BAD_OBJECT;
-	if (cmd->object.index)
-		return VHCA_CMD_BAD_PARAM;
 	xa_erase(&dev->mkeys, key >> 8);
 	/* The driver gives the pages back when it has the answer. */
 	synchronize_srcu_expedited(&vdev_srcu);

@@ -25,8 +25,8 @@ u8 vdev_free_pd(struct vdev *dev, const struct vhca_cmd *cmd,
 	u32 pd = be32_to_cpu(cmd->object.number);
 	void *users = xa_load(&dev->pds, pd);
 
-	if (!users || cmd->object.index)
-		return users ? VHCA_CMD_BAD_PARAM : VHCA_CMD_BAD_OBJECT;
+	if (!users)
+		return VHCA_CMD_BAD_OBJECT;
 	if (xa_to_value(users))
 		return VHCA_CMD_BUSY;
 	xa_erase(&dev->pds, pd);

@@ -162,8 +162,6 @@ u8 vdev_destroy_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 
 	if (!qp)
 		return VHCA_CMD_BAD_OBJECT;
-	if (cmd->object.index)
-		return VHCA_CMD_BAD_PARAM;
 	qp_free(dev, qp);
 	return VHCA_CMD_OK;
 }
@@ -371,8 +369,6 @@ u8 vdev_query_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 
 	if (!qp)
 		return VHCA_CMD_BAD_OBJECT;
-	if (cmd->object.index)
-		return VHCA_CMD_BAD_PARAM;
 	qp_lock(qp);
 	*out = qp->attr;
 	out->mask = cpu_to_be32(QPM_KNOWN);

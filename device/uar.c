@@ -58,8 +58,6 @@ u8 vdev_free_uar(struct vdev *dev, const struct vhca_cmd *cmd,
 
 	if (!uar)
 		return VHCA_CMD_BAD_OBJECT;
-	if (cmd->object.index)
-		return VHCA_CMD_BAD_PARAM;
 	if (uar->bound)
 		return VHCA_CMD_BUSY;
 	uar_free(dev, i);
