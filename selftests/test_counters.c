@@ -167,6 +167,18 @@ static void expect_undisturbed(struct __test_metadata *_metadata, const struct s
 	EXPECT_EQ(0, s->device[OVERRUNS]);
 }
 
+/* A thread that saw the record already may find two doorbells in one look. */
+static void expect_doorbells(struct __test_metadata *_metadata, const struct snapshot *s,
+			     const char *engine, uint64_t rung)
+{
+	EXPECT_LE(s->device[DOORBELLS], rung);
+	EXPECT_LE(s->device[KICKS], rung);
+	if (!strcmp(engine, "inline")) {
+		EXPECT_EQ(rung, s->device[DOORBELLS]);
+		EXPECT_EQ(rung, s->device[KICKS]);
+	}
+}
+
 static void polled_message(struct __test_metadata *_metadata, struct end *a, struct end *b)
 {
 	ASSERT_EQ(0, post_recv(b, 2, 0, 100));
@@ -191,10 +203,7 @@ TEST_F(rc, polled_messages_are_counted_and_raise_no_event)
 	EXPECT_EQ(both ? 2 * N : N, s.device[CQES]);
 	EXPECT_EQ(0, s.device[EQES]);
 	EXPECT_EQ(0, s.device[MSIX]);
-	EXPECT_EQ(N, s.device[DOORBELLS]);
-	EXPECT_LE(s.device[KICKS], N);
-	if (!strcmp(variant->engine, "inline"))
-		EXPECT_EQ(N, s.device[KICKS]);
+	expect_doorbells(_metadata, &s, variant->engine, N);
 	expect_undisturbed(_metadata, &s);
 	expect_agreement(_metadata, &s);
 }
@@ -248,13 +257,7 @@ TEST_F(rc, a_list_is_one_doorbell_and_one_kick)
 	}
 	s = since(_metadata, &before);
 	EXPECT_EQ(N, s.device[WQES]);
-	/* A thread that saw the record already may find two doorbells in one look. */
-	EXPECT_LE(s.device[DOORBELLS], N / 10);
-	EXPECT_LE(s.device[KICKS], N / 10);
-	if (!strcmp(variant->engine, "inline")) {
-		EXPECT_EQ(N / 10, s.device[DOORBELLS]);
-		EXPECT_EQ(N / 10, s.device[KICKS]);
-	}
+	expect_doorbells(_metadata, &s, variant->engine, N / 10);
 	expect_agreement(_metadata, &s);
 }
 
