@@ -126,7 +126,7 @@ static bool send_head_ok(struct vdev_qp *qp, const struct vhca_wqe_ctrl *ctrl)
 	return be32_to_cpu(ctrl->idx_opcode) >> VHCA_WQE_IDX_SHIFT == qp->send.ci &&
 	       be32_to_cpu(ctrl->qpn_ds) >> VHCA_WQE_QPN_SHIFT == qp->qpn &&
 	       !(ctrl->flags & ~WQE_FLAGS) &&
-	       !ctrl->rsvd[0] && !ctrl->rsvd[1] && !ctrl->rsvd[2] &&
+	       !ctrl->signature && !ctrl->rsvd[0] && !ctrl->rsvd[1] &&
 	       (!ctrl->imm || qp->send.form & FORM_IMM);
 }
 

@@ -35,8 +35,6 @@ int vhca_query_device(struct vhca_ctx *ctx, struct vhca_call *call)
 	struct vhca_dev *vdev = ctx->vdev;
 	const struct vhca_caps *caps = &vdev->caps;
 
-	if (call->query_device.rsvd[0] || call->query_device.rsvd[1])
-		return -EINVAL;
 	call->query_device = (struct vhca_query_device) {
 		.abi_version		= VHCA_ABI_VERSION,
 		.function		= caps->function,

@@ -60,10 +60,20 @@
 #define VHCA_REG_MAX_MR_SIZE	0x05c	/* two words: bytes */
 #define VHCA_REG_ACK_DELAY	0x064	/* 4.096 us * 2^n */
 #define VHCA_REG_NUM_PORTS	0x068
+#define VHCA_REG_MAX_SRQ	0x06c
+#define VHCA_REG_MAX_SRQ_SHIFT	0x070	/* log2 of WQEs */
+#define VHCA_REG_MAX_SRQ_SGE	0x074
+#define VHCA_REG_MAX_XRCD	0x078
 #define VHCA_REG_ASQ_BASE	0x080	/* two words: DMA address of the admin SQ */
 #define VHCA_REG_ACQ_BASE	0x088	/* two words: DMA address of the admin CQ */
 #define VHCA_REG_ADMIN_SHIFT	0x090	/* log2 of entries in both, 1 to VHCA_ADMIN_MAX_SHIFT */
 #define VHCA_REG_ASQ_DB		0x094	/* producer index of the admin SQ, modulo 2^32 */
+#define VHCA_REG_MAX_MCAST_GRP	0x098
+#define VHCA_REG_MAX_MCAST_QP	0x09c	/* per group */
+#define VHCA_REG_DM_PAGE	0x0a0	/* page of BAR2 with which device memory begins */
+#define VHCA_REG_DM_PAGES	0x0a4
+#define VHCA_REG_MAX_CQ_COUNT	0x0a8	/* of struct vhca_cmd_modify_cq */
+#define VHCA_REG_MAX_CQ_PERIOD	0x0ac
 #define VHCA_REG_EQ_DB(eqn)	(0x1000 + 4 * (eqn))	/* VHCA_EQ_DB_* */
 
 #define VHCA_MAGIC		0x56484341	/* "VHCA" */
@@ -110,6 +120,18 @@ enum vhca_cmd_opcode {
 	VHCA_CMD_MODIFY_QP	= 0x29,
 	VHCA_CMD_QUERY_QP	= 0x2a,
 	VHCA_CMD_DESTROY_QP	= 0x2b,
+	VHCA_CMD_RESIZE_CQ	= 0x2c,
+	VHCA_CMD_MODIFY_CQ	= 0x2d,
+	VHCA_CMD_ALLOC_DM	= 0x2e,
+	VHCA_CMD_FREE_DM	= 0x2f,
+	VHCA_CMD_ALLOC_XRCD	= 0x30,
+	VHCA_CMD_FREE_XRCD	= 0x31,
+	VHCA_CMD_CREATE_SRQ	= 0x32,
+	VHCA_CMD_MODIFY_SRQ	= 0x33,
+	VHCA_CMD_QUERY_SRQ	= 0x34,
+	VHCA_CMD_DESTROY_SRQ	= 0x35,
+	VHCA_CMD_ATTACH_MCAST	= 0x36,
+	VHCA_CMD_DETACH_MCAST	= 0x37,
 };
 
 enum vhca_cmd_status {
@@ -142,7 +164,7 @@ VHCA_ASSERT_AT(struct vhca_page_list, next, 4088);
 
 /** struct vhca_cmd_object - QUERY_* (index) and all DESTROY_*, FREE_* commands */
 struct vhca_cmd_object {
-	__be32	number;		/* UAR, PD, MKey, EQN, CQN, QPN; QUERY_*: port */
+	__be32	number;		/* UAR, PD, MKey, EQN, CQN, QPN, SRQN ...; QUERY_*: port */
 	__be32	index;		/* QUERY_GID, QUERY_PKEY; else zero */
 };
 
@@ -166,28 +188,50 @@ VHCA_ASSERT_AT(struct vhca_cmd_create_eq, shift, 8);
 VHCA_ASSERT_AT(struct vhca_cmd_create_eq, rsvd, 12);
 VHCA_ASSERT_AT(struct vhca_cmd_create_eq, pages, 16);
 
+enum vhca_mkey_kind {
+	VHCA_MKEY_PAGES,	/* host memory */
+	VHCA_MKEY_NULL,		/* reads as zeroes, loses what is written; all other fields 0 */
+	VHCA_MKEY_DM,		/* device memory */
+	VHCA_MKEY_MW1,		/* window of type 1, unbound: iova, length, pages, offset, access 0 */
+	VHCA_MKEY_MW2,		/* window of type 2 (2B), likewise */
+	VHCA_MKEY_KINDS,
+};
+
 /** struct vhca_cmd_create_mkey - CREATE_MKEY */
 struct vhca_cmd_create_mkey {
 	__be32	pd;
-	__be32	access;		/* VHCA_MKEY_* */
+	__be32	access;		/* VHCA_MKEY_* rights */
 	__be64	iova;		/* address of the first byte */
 	__be64	length;		/* bytes */
-	__be64	pages;		/* iova's low bits: offset in the first; 0 when length is */
+	__be64	pages;		/* struct vhca_page_list; 0 when length is; DM: its number */
+	__be32	kind;		/* enum vhca_mkey_kind */
+	__be32	offset;		/* of the first byte in the first page; DM: in the memory */
 };
 
-VHCA_ASSERT_SIZE(struct vhca_cmd_create_mkey, 32);
+VHCA_ASSERT_SIZE(struct vhca_cmd_create_mkey, 40);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, pd, 0);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, access, 4);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, iova, 8);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, length, 16);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, pages, 24);
+VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, kind, 32);
+VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, offset, 36);
 
 /* Local read is always granted. */
 #define VHCA_MKEY_LOCAL_WRITE	BIT(0)
 #define VHCA_MKEY_REMOTE_WRITE	BIT(1)
 #define VHCA_MKEY_REMOTE_READ	BIT(2)
 #define VHCA_MKEY_REMOTE_ATOMIC	BIT(3)
-#define VHCA_MKEY_ACCESS	0xf
+#define VHCA_MKEY_MW_BIND	BIT(4)
+#define VHCA_MKEY_ACCESS	0x1f
+
+/** struct vhca_cmd_alloc_dm - ALLOC_DM; the answer's number is the first page */
+struct vhca_cmd_alloc_dm {
+	__be32	npages;		/* of VHCA_PAGE_SIZE, in one piece; zeroed */
+};
+
+VHCA_ASSERT_SIZE(struct vhca_cmd_alloc_dm, 4);
+VHCA_ASSERT_AT(struct vhca_cmd_alloc_dm, npages, 0);
 
 /** struct vhca_cmd_create_cq - CREATE_CQ; the ring must be zeroed */
 struct vhca_cmd_create_cq {
@@ -197,17 +241,121 @@ struct vhca_cmd_create_cq {
 	__be32	shift;		/* log2 of CQEs */
 	__be64	dbr;		/* DMA address of the record, 64-byte aligned, zeroed */
 	__be64	pages;
+	__be32	flags;		/* VHCA_CQ_* */
+	__be32	rsvd;
 };
 
-VHCA_ASSERT_SIZE(struct vhca_cmd_create_cq, 32);
+#define VHCA_CQ_TIMESTAMP	BIT(0)	/* CQEs carry a timestamp */
+#define VHCA_CQ_IGNORE_OVERRUN	BIT(1)	/* ci is not looked at */
+
+VHCA_ASSERT_SIZE(struct vhca_cmd_create_cq, 40);
 VHCA_ASSERT_AT(struct vhca_cmd_create_cq, eqn, 0);
 VHCA_ASSERT_AT(struct vhca_cmd_create_cq, uar, 4);
 VHCA_ASSERT_AT(struct vhca_cmd_create_cq, slot, 8);
 VHCA_ASSERT_AT(struct vhca_cmd_create_cq, shift, 12);
 VHCA_ASSERT_AT(struct vhca_cmd_create_cq, dbr, 16);
 VHCA_ASSERT_AT(struct vhca_cmd_create_cq, pages, 24);
+VHCA_ASSERT_AT(struct vhca_cmd_create_cq, flags, 32);
+VHCA_ASSERT_AT(struct vhca_cmd_create_cq, rsvd, 36);
+
+/**
+ * struct vhca_cmd_resize_cq - RESIZE_CQ; the new ring must be zeroed
+ *
+ * CQEs between ci and the producer index are moved. BAD_STATE: they are more than the
+ * new ring holds, or the CQ is in error. The old ring is the driver's again when the
+ * answer is there.
+ */
+struct vhca_cmd_resize_cq {
+	__be32	cqn;
+	__be32	shift;		/* log2 of CQEs */
+	__be64	pages;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_cmd_resize_cq, 16);
+VHCA_ASSERT_AT(struct vhca_cmd_resize_cq, cqn, 0);
+VHCA_ASSERT_AT(struct vhca_cmd_resize_cq, shift, 4);
+VHCA_ASSERT_AT(struct vhca_cmd_resize_cq, pages, 8);
+
+/** struct vhca_cmd_modify_cq - MODIFY_CQ, as struct vhca_modify_cq */
+struct vhca_cmd_modify_cq {
+	__be32	cqn;
+	__be32	count;
+	__be32	period;		/* microseconds */
+};
+
+VHCA_ASSERT_SIZE(struct vhca_cmd_modify_cq, 12);
+VHCA_ASSERT_AT(struct vhca_cmd_modify_cq, cqn, 0);
+VHCA_ASSERT_AT(struct vhca_cmd_modify_cq, count, 4);
+VHCA_ASSERT_AT(struct vhca_cmd_modify_cq, period, 8);
+
+/**
+ * struct vhca_cmd_create_srq - CREATE_SRQ
+ *
+ * XRC: with a domain and a CQ for its receives; else both are zero.
+ */
+struct vhca_cmd_create_srq {
+	__be32	pd;
+	__be32	xrcd;
+	__be32	cqn;
+	__be32	uar;
+	__be32	slot;
+	__be32	limit;
+	__u8	shift;		/* log2 of WQEs */
+	__u8	sge_shift;	/* log2 of segments in a WQE, head included; 1 or more */
+	__u8	rsvd[6];
+	__be64	dbr;
+	__be64	pages;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_cmd_create_srq, 48);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, pd, 0);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, xrcd, 4);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, cqn, 8);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, uar, 12);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, slot, 16);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, limit, 20);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, shift, 24);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, sge_shift, 25);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, rsvd, 26);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, dbr, 32);
+VHCA_ASSERT_AT(struct vhca_cmd_create_srq, pages, 40);
+
+/** struct vhca_cmd_modify_srq - MODIFY_SRQ: arm the limit event; zero: disarm */
+struct vhca_cmd_modify_srq {
+	__be32	srqn;
+	__be32	limit;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_cmd_modify_srq, 8);
+VHCA_ASSERT_AT(struct vhca_cmd_modify_srq, srqn, 0);
+VHCA_ASSERT_AT(struct vhca_cmd_modify_srq, limit, 4);
+
+/** struct vhca_cmd_mcast - ATTACH_MCAST and DETACH_MCAST */
+struct vhca_cmd_mcast {
+	__be32	qpn;
+	__be16	dlid;		/* zero: the GID alone names the group */
+	__be16	rsvd;
+	__u8	gid[16];
+};
+
+VHCA_ASSERT_SIZE(struct vhca_cmd_mcast, 24);
+VHCA_ASSERT_AT(struct vhca_cmd_mcast, qpn, 0);
+VHCA_ASSERT_AT(struct vhca_cmd_mcast, dlid, 4);
+VHCA_ASSERT_AT(struct vhca_cmd_mcast, rsvd, 6);
+VHCA_ASSERT_AT(struct vhca_cmd_mcast, gid, 8);
 
 #define VHCA_PRM_QPT_RC		2
+#define VHCA_PRM_QPT_UC		3
+#define VHCA_PRM_QPT_UD		4
+#define VHCA_PRM_QPT_XRC_SEND	9
+#define VHCA_PRM_QPT_XRC_RECV	10
+
+/* Flags of a QP, as VHCA_QP_F_* of the user ABI. */
+#define VHCA_QPF_SIGNATURE	BIT(0)
+#define VHCA_QPF_SCATTER_CQE	BIT(1)
+#define VHCA_QPF_BLUEFLAME	BIT(2)
+#define VHCA_QPF_BLOCK_LOOPBACK	BIT(3)
+#define VHCA_QPF_ALL		0xf
 
 /** struct vhca_cmd_create_qp - CREATE_QP */
 struct vhca_cmd_create_qp {
@@ -219,13 +367,17 @@ struct vhca_cmd_create_qp {
 	__be32	slot;
 	__u8	sq_shift;	/* log2 of basic blocks */
 	__u8	rq_shift;	/* log2 of receive WQEs */
-	__u8	rq_sge_shift;	/* log2 of data segments in a receive WQE */
-	__u8	rsvd[5];
+	__u8	rq_sge_shift;	/* log2 of segments in a receive WQE */
+	__u8	flags;		/* VHCA_QPF_* */
+	__u8	bf_slot;	/* with VHCA_QPF_BLUEFLAME, else zero */
+	__u8	rsvd[3];
 	__be64	dbr;
-	__be64	pages;		/* SQ, then RQ */
+	__be64	pages;		/* SQ, then RQ; zero when it has neither */
+	__be32	srqn;		/* or zero */
+	__be32	xrcd;		/* of an XRC_RECV QP, else zero */
 };
 
-VHCA_ASSERT_SIZE(struct vhca_cmd_create_qp, 48);
+VHCA_ASSERT_SIZE(struct vhca_cmd_create_qp, 56);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, type, 0);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, pd, 4);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, send_cqn, 8);
@@ -235,9 +387,13 @@ VHCA_ASSERT_AT(struct vhca_cmd_create_qp, slot, 20);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, sq_shift, 24);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, rq_shift, 25);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, rq_sge_shift, 26);
-VHCA_ASSERT_AT(struct vhca_cmd_create_qp, rsvd, 27);
+VHCA_ASSERT_AT(struct vhca_cmd_create_qp, flags, 27);
+VHCA_ASSERT_AT(struct vhca_cmd_create_qp, bf_slot, 28);
+VHCA_ASSERT_AT(struct vhca_cmd_create_qp, rsvd, 29);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, dbr, 32);
 VHCA_ASSERT_AT(struct vhca_cmd_create_qp, pages, 40);
+VHCA_ASSERT_AT(struct vhca_cmd_create_qp, srqn, 48);
+VHCA_ASSERT_AT(struct vhca_cmd_create_qp, xrcd, 52);
 
 /* States of a QP, numbered as in the verbs. */
 enum vhca_prm_qp_state {
@@ -376,6 +532,12 @@ struct vhca_cmd {
 		struct vhca_cmd_create_cq	create_cq;
 		struct vhca_cmd_create_qp	create_qp;
 		struct vhca_cmd_modify_qp	modify_qp;
+		struct vhca_cmd_resize_cq	resize_cq;
+		struct vhca_cmd_modify_cq	modify_cq;
+		struct vhca_cmd_alloc_dm	alloc_dm;
+		struct vhca_cmd_create_srq	create_srq;
+		struct vhca_cmd_modify_srq	modify_srq;
+		struct vhca_cmd_mcast		mcast;
 		__u8				bytes[120];
 	};
 };
@@ -441,6 +603,7 @@ struct vhca_cmd_done {
 		struct vhca_prm_qp	qp;
 		__u8			gid[16];
 		__be16			pkey;
+		__be32			srq_limit;	/* QUERY_SRQ */
 		__u8			bytes[112];
 	};
 	__u8	rsvd2[3];
@@ -465,7 +628,10 @@ enum vhca_eqe_type {
 	VHCA_EQE_QP_FATAL	= 0x12,	/* number: QPN */
 	VHCA_EQE_QP_REQ_ERR	= 0x13,	/* number: QPN */
 	VHCA_EQE_QP_ACCESS_ERR	= 0x14,	/* number: QPN */
+	VHCA_EQE_QP_LAST_WQE	= 0x15,	/* number: QPN */
 	VHCA_EQE_CQ_ERR		= 0x18,	/* number: CQN */
+	VHCA_EQE_SRQ_LIMIT	= 0x1a,	/* number: SRQN */
+	VHCA_EQE_SRQ_ERR	= 0x1b,	/* number: SRQN */
 	VHCA_EQE_PORT_ACTIVE	= 0x20,	/* number: port */
 	VHCA_EQE_PORT_ERR	= 0x21,	/* number: port */
 	VHCA_EQE_DEVICE_FATAL	= 0x28,	/* number: zero */

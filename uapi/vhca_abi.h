@@ -60,10 +60,18 @@ struct vhca_query_device {
 	__u32	num_ports;
 	__u32	max_pkeys;
 	__u32	local_ca_ack_delay;	/* 4.096 us * 2^n */
-	__u32	rsvd[2];
+	__u32	max_srq;
+	__u32	max_srq_shift;		/* log2 of WQEs */
+	__u32	max_srq_sge;
+	__u32	max_xrcd;
+	__u32	max_mcast_grp;
+	__u32	max_mcast_qp_attach;	/* per group */
+	__u32	max_cq_count;		/* of struct vhca_modify_cq */
+	__u32	max_cq_period;
+	__u64	dm_size;		/* bytes of device memory */
 };
 
-VHCA_ASSERT_SIZE(struct vhca_query_device, 128);
+VHCA_ASSERT_SIZE(struct vhca_query_device, 160);
 VHCA_ASSERT_AT(struct vhca_query_device, abi_version, 0);
 VHCA_ASSERT_AT(struct vhca_query_device, function, 4);
 VHCA_ASSERT_AT(struct vhca_query_device, node_guid, 8);
@@ -90,7 +98,15 @@ VHCA_ASSERT_AT(struct vhca_query_device, num_comp_vectors, 104);
 VHCA_ASSERT_AT(struct vhca_query_device, num_ports, 108);
 VHCA_ASSERT_AT(struct vhca_query_device, max_pkeys, 112);
 VHCA_ASSERT_AT(struct vhca_query_device, local_ca_ack_delay, 116);
-VHCA_ASSERT_AT(struct vhca_query_device, rsvd, 120);
+VHCA_ASSERT_AT(struct vhca_query_device, max_srq, 120);
+VHCA_ASSERT_AT(struct vhca_query_device, max_srq_shift, 124);
+VHCA_ASSERT_AT(struct vhca_query_device, max_srq_sge, 128);
+VHCA_ASSERT_AT(struct vhca_query_device, max_xrcd, 132);
+VHCA_ASSERT_AT(struct vhca_query_device, max_mcast_grp, 136);
+VHCA_ASSERT_AT(struct vhca_query_device, max_mcast_qp_attach, 140);
+VHCA_ASSERT_AT(struct vhca_query_device, max_cq_count, 144);
+VHCA_ASSERT_AT(struct vhca_query_device, max_cq_period, 148);
+VHCA_ASSERT_AT(struct vhca_query_device, dm_size, 152);
 
 /**
  * struct vhca_query_port - VHCA_IOC_QUERY_PORT
@@ -199,11 +215,12 @@ VHCA_ASSERT_AT(struct vhca_alloc_uar, dbr_offset, 16);
 
 /**
  * struct vhca_object - names an object in the calls that need no more
- * @number: UAR, PD or MKey (lkey), as the call says.
+ * @number: UAR, PD, MKey (lkey; of a window its rkey), XRC domain or device memory,
+ *	as the call says.
  * @rsvd: zero.
  *
- * VHCA_IOC_FREE_UAR, VHCA_IOC_FREE_PD: EBUSY while another object uses it.
- * VHCA_IOC_ALLOC_PD: @number is out.
+ * VHCA_IOC_FREE_*, VHCA_IOC_CLOSE_XRCD, VHCA_IOC_DEREG_MR: EBUSY while another object
+ * uses it. VHCA_IOC_ALLOC_PD: @number is out. VHCA_IOC_QUERY_PD: is there such a PD?
  */
 struct vhca_object {
 	__u32	number;
@@ -214,17 +231,11 @@ VHCA_ASSERT_SIZE(struct vhca_object, 8);
 VHCA_ASSERT_AT(struct vhca_object, number, 0);
 VHCA_ASSERT_AT(struct vhca_object, rsvd, 4);
 
-/* Access flags of MRs and QPs: the values of enum ibv_access_flags. */
-#define VHCA_ACCESS_LOCAL_WRITE		(1 << 0)
-#define VHCA_ACCESS_REMOTE_WRITE	(1 << 1)
-#define VHCA_ACCESS_REMOTE_READ		(1 << 2)
-#define VHCA_ACCESS_REMOTE_ATOMIC	(1 << 3)
-
 /**
  * struct vhca_reg_mr - VHCA_IOC_REG_MR
  * @addr: in: first byte of the user's memory.
  * @length: in: bytes; zero makes a region that nothing lies in.
- * @iova: in: address by which WQEs name @addr; same offset within a page.
+ * @iova: in: address by which WQEs name @addr. Zero with VHCA_ACCESS_ZERO_BASED.
  * @pd: in.
  * @access: in: VHCA_ACCESS_*. Remote write and atomic need local write.
  * @lkey: out.
@@ -251,6 +262,159 @@ VHCA_ASSERT_AT(struct vhca_reg_mr, pd, 24);
 VHCA_ASSERT_AT(struct vhca_reg_mr, access, 28);
 VHCA_ASSERT_AT(struct vhca_reg_mr, lkey, 32);
 VHCA_ASSERT_AT(struct vhca_reg_mr, rkey, 36);
+
+/**
+ * struct vhca_rereg_mr - VHCA_IOC_REREG_MR
+ * @lkey: in: an MR of this file. Out: its new key; the old ones have stopped working.
+ * @flags: in: VHCA_REREG_*, at least one: which of the fields below are new.
+ * @rkey: out.
+ * @rsvd: zero.
+ *
+ * The fields as in struct vhca_reg_mr; zero where @flags does not name them. Errors
+ * as there; EBUSY: a window is bound to it. A call that fails changes nothing.
+ */
+struct vhca_rereg_mr {
+	__u32	lkey;
+	__u32	flags;
+	__u64	addr;
+	__u64	length;
+	__u64	iova;
+	__u32	pd;
+	__u32	access;
+	__u32	rkey;
+	__u32	rsvd;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_rereg_mr, 48);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, lkey, 0);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, flags, 4);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, addr, 8);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, length, 16);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, iova, 24);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, pd, 32);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, access, 36);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, rkey, 40);
+VHCA_ASSERT_AT(struct vhca_rereg_mr, rsvd, 44);
+
+/* The values of enum ibv_rereg_mr_flags. */
+#define VHCA_REREG_TRANSLATION	(1 << 0)	/* addr, length, iova */
+#define VHCA_REREG_PD		(1 << 1)
+#define VHCA_REREG_ACCESS	(1 << 2)
+
+/**
+ * struct vhca_reg_special_mr - VHCA_IOC_REG_DMABUF_MR, REG_DM_MR, REG_NULL_MR
+ * @offset: in: of the first byte in the dma-buf or the device memory. Null: zero.
+ * @length: in: bytes, at least 1. Null: zero; any address lies in it.
+ * @iova: in: address by which WQEs name the first byte. Null: zero.
+ * @fd: in: a dma-buf; else zero.
+ * @dm: in: device memory; else zero.
+ * @pd: in.
+ * @access: in: VHCA_ACCESS_*. Null: zero; what is read is zeroes, writes are lost.
+ * @lkey: out.
+ * @rkey: out. Null: zero.
+ *
+ * EOPNOTSUPP: the kernel has no dma-buf. Other errors as in struct vhca_reg_mr.
+ */
+struct vhca_reg_special_mr {
+	__u64	offset;
+	__u64	length;
+	__u64	iova;
+	__s32	fd;
+	__u32	dm;
+	__u32	pd;
+	__u32	access;
+	__u32	lkey;
+	__u32	rkey;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_reg_special_mr, 48);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, offset, 0);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, length, 8);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, iova, 16);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, fd, 24);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, dm, 28);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, pd, 32);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, access, 36);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, lkey, 40);
+VHCA_ASSERT_AT(struct vhca_reg_special_mr, rkey, 44);
+
+/**
+ * struct vhca_query_mr - VHCA_IOC_QUERY_MR
+ * @lkey: in: an MR of this file.
+ * @rkey: out.
+ * @addr: out: as registered.
+ * @length: out.
+ * @iova: out.
+ * @pd: out.
+ * @access: out.
+ */
+struct vhca_query_mr {
+	__u32	lkey;
+	__u32	rkey;
+	__u64	addr;
+	__u64	length;
+	__u64	iova;
+	__u32	pd;
+	__u32	access;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_query_mr, 40);
+VHCA_ASSERT_AT(struct vhca_query_mr, lkey, 0);
+VHCA_ASSERT_AT(struct vhca_query_mr, rkey, 4);
+VHCA_ASSERT_AT(struct vhca_query_mr, addr, 8);
+VHCA_ASSERT_AT(struct vhca_query_mr, length, 16);
+VHCA_ASSERT_AT(struct vhca_query_mr, iova, 24);
+VHCA_ASSERT_AT(struct vhca_query_mr, pd, 32);
+VHCA_ASSERT_AT(struct vhca_query_mr, access, 36);
+
+/**
+ * struct vhca_alloc_mw - VHCA_IOC_ALLOC_MW; VHCA_IOC_FREE_MW takes the rkey
+ * @pd: in.
+ * @type: in: 1 or 2, as in enum ibv_mw_type.
+ * @rkey: out. Bits 31:8 stay, bits 7:0 change when it is bound, and VHCA_IOC_FREE_MW
+ *	does not look at them.
+ * @rsvd: zero.
+ */
+struct vhca_alloc_mw {
+	__u32	pd;
+	__u32	type;
+	__u32	rkey;
+	__u32	rsvd;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_alloc_mw, 16);
+VHCA_ASSERT_AT(struct vhca_alloc_mw, pd, 0);
+VHCA_ASSERT_AT(struct vhca_alloc_mw, type, 4);
+VHCA_ASSERT_AT(struct vhca_alloc_mw, rkey, 8);
+VHCA_ASSERT_AT(struct vhca_alloc_mw, rsvd, 12);
+
+/**
+ * struct vhca_alloc_dm - VHCA_IOC_ALLOC_DM and VHCA_IOC_QUERY_DM
+ * @length: in: bytes, at least 1. Query: out.
+ * @log_align: in: log2 of the alignment in bytes; up to VHCA_DM_MAX_LOG_ALIGN. Query:
+ *	zero.
+ * @dm: out: its number in this file. Query: in.
+ * @map_offset: out: mmap offset.
+ * @map_size: out: bytes to map, whole pages; zeroed when it is allocated.
+ *
+ * ENOSPC: the device has not as much memory left.
+ */
+struct vhca_alloc_dm {
+	__u64	length;
+	__u32	log_align;
+	__u32	dm;
+	__u64	map_offset;
+	__u64	map_size;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_alloc_dm, 32);
+VHCA_ASSERT_AT(struct vhca_alloc_dm, length, 0);
+VHCA_ASSERT_AT(struct vhca_alloc_dm, log_align, 8);
+VHCA_ASSERT_AT(struct vhca_alloc_dm, dm, 12);
+VHCA_ASSERT_AT(struct vhca_alloc_dm, map_offset, 16);
+VHCA_ASSERT_AT(struct vhca_alloc_dm, map_size, 24);
+
+#define VHCA_DM_MAX_LOG_ALIGN	12
 
 /**
  * struct vhca_create_event_file - VHCA_IOC_CREATE_CHANNEL, VHCA_IOC_OPEN_ASYNC
@@ -311,13 +475,16 @@ enum vhca_async_event_type {
 	VHCA_EVENT_DEVICE_FATAL		= 8,
 	VHCA_EVENT_PORT_ACTIVE		= 9,
 	VHCA_EVENT_PORT_ERR		= 10,
+	VHCA_EVENT_SRQ_ERR		= 14,
+	VHCA_EVENT_SRQ_LIMIT_REACHED	= 15,
+	VHCA_EVENT_QP_LAST_WQE_REACHED	= 16,
 };
 
 /** struct vhca_async_event - what the async event file yields */
 struct vhca_async_event {
-	__u64	cookie;		/* of the CQ or QP; of a port event: its number */
+	__u64	cookie;		/* of the CQ, QP or SRQ; of a port event: its number */
 	__u32	type;		/* enum vhca_async_event_type */
-	__u32	number;		/* CQN, QPN or port */
+	__u32	number;		/* CQN, QPN, SRQN or port */
 };
 
 VHCA_ASSERT_SIZE(struct vhca_async_event, 16);
@@ -334,10 +501,14 @@ VHCA_ASSERT_AT(struct vhca_async_event, number, 12);
  * @uar: in.
  * @slot: in: free slot of @uar for doorbell and record.
  * @cqn: out.
- * @buf_offset: out: mmap offset of the ring.
- * @buf_size: out: bytes to map.
+ * @buf_offset: out: mmap offset of the ring; zero with @buf_addr.
+ * @buf_size: out: bytes to map, or used at @buf_addr.
+ * @buf_addr: in: zero, or page-aligned memory of the user that is to be the ring. It
+ *	is pinned, charged like an MR, and zeroed by the call.
+ * @flags: in: VHCA_CQ_F_*.
+ * @rsvd: zero.
  *
- * EBUSY: the slot is taken.
+ * EBUSY: the slot is taken. Memory of the user: errors as in struct vhca_reg_mr.
  */
 struct vhca_create_cq {
 	__u64	cookie;
@@ -349,9 +520,15 @@ struct vhca_create_cq {
 	__u32	cqn;
 	__u64	buf_offset;
 	__u64	buf_size;
+	__u64	buf_addr;
+	__u32	flags;
+	__u32	rsvd;
 };
 
-VHCA_ASSERT_SIZE(struct vhca_create_cq, 48);
+#define VHCA_CQ_F_TIMESTAMP	(1 << 0)	/* CQEs carry a timestamp */
+#define VHCA_CQ_F_IGNORE_OVERRUN (1 << 1)	/* the device does not look at ci */
+
+VHCA_ASSERT_SIZE(struct vhca_create_cq, 64);
 VHCA_ASSERT_AT(struct vhca_create_cq, cookie, 0);
 VHCA_ASSERT_AT(struct vhca_create_cq, cqe, 8);
 VHCA_ASSERT_AT(struct vhca_create_cq, comp_vector, 12);
@@ -361,6 +538,59 @@ VHCA_ASSERT_AT(struct vhca_create_cq, slot, 24);
 VHCA_ASSERT_AT(struct vhca_create_cq, cqn, 28);
 VHCA_ASSERT_AT(struct vhca_create_cq, buf_offset, 32);
 VHCA_ASSERT_AT(struct vhca_create_cq, buf_size, 40);
+VHCA_ASSERT_AT(struct vhca_create_cq, buf_addr, 48);
+VHCA_ASSERT_AT(struct vhca_create_cq, flags, 56);
+VHCA_ASSERT_AT(struct vhca_create_cq, rsvd, 60);
+
+/**
+ * struct vhca_resize_cq - VHCA_IOC_RESIZE_CQ
+ * @cqn: in.
+ * @cqe: in: CQEs wanted, 1 or more. Out: CQEs that it holds.
+ * @buf_offset: out: mmap offset of the new ring; zero with @buf_addr.
+ * @buf_size: out: bytes to map, or used at @buf_addr.
+ * @buf_addr: in: as in struct vhca_create_cq.
+ *
+ * Software consumes nothing during the call. The CQEs between the record's consumer
+ * index and the producer index are moved to the new ring, where the same indices
+ * find them; the old ring is written no more and its offset maps nothing any longer.
+ * EINVAL: more CQEs are there than the new ring would hold, or the CQ is in error.
+ */
+struct vhca_resize_cq {
+	__u32	cqn;
+	__u32	cqe;
+	__u64	buf_offset;
+	__u64	buf_size;
+	__u64	buf_addr;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_resize_cq, 32);
+VHCA_ASSERT_AT(struct vhca_resize_cq, cqn, 0);
+VHCA_ASSERT_AT(struct vhca_resize_cq, cqe, 4);
+VHCA_ASSERT_AT(struct vhca_resize_cq, buf_offset, 8);
+VHCA_ASSERT_AT(struct vhca_resize_cq, buf_size, 16);
+VHCA_ASSERT_AT(struct vhca_resize_cq, buf_addr, 24);
+
+/**
+ * struct vhca_modify_cq - VHCA_IOC_MODIFY_CQ: moderation
+ * @cqn: in.
+ * @count: in: an armed CQ fires after so many CQEs that its arm waits for; up to
+ *	max_cq_count. 0 and 1: after the first.
+ * @period: in: microseconds after the first of them it fires although they are fewer;
+ *	up to max_cq_period. 0: it waits for @count.
+ * @rsvd: zero.
+ */
+struct vhca_modify_cq {
+	__u32	cqn;
+	__u32	count;
+	__u32	period;
+	__u32	rsvd;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_modify_cq, 16);
+VHCA_ASSERT_AT(struct vhca_modify_cq, cqn, 0);
+VHCA_ASSERT_AT(struct vhca_modify_cq, count, 4);
+VHCA_ASSERT_AT(struct vhca_modify_cq, period, 8);
+VHCA_ASSERT_AT(struct vhca_modify_cq, rsvd, 12);
 
 /**
  * struct vhca_destroy_cq - VHCA_IOC_DESTROY_CQ
@@ -383,9 +613,18 @@ VHCA_ASSERT_AT(struct vhca_destroy_cq, comp_events, 4);
 VHCA_ASSERT_AT(struct vhca_destroy_cq, async_events, 8);
 VHCA_ASSERT_AT(struct vhca_destroy_cq, rsvd, 12);
 
-enum vhca_qp_type {
-	VHCA_QPT_RC	= 2,		/* the values of enum ibv_qp_type */
+enum vhca_qp_type {			/* the values of enum ibv_qp_type */
+	VHCA_QPT_RC		= 2,
+	VHCA_QPT_UC		= 3,
+	VHCA_QPT_UD		= 4,
+	VHCA_QPT_XRC_SEND	= 9,
+	VHCA_QPT_XRC_RECV	= 10,
 };
+
+#define VHCA_QP_F_SIGNATURE	(1 << 0)	/* WQEs of both queues are signed */
+#define VHCA_QP_F_SCATTER_CQE	(1 << 1)	/* small receives come in the CQE */
+#define VHCA_QP_F_BLUEFLAME	(1 << 2)	/* small WQEs may come in the doorbell */
+#define VHCA_QP_F_BLOCK_LOOPBACK (1 << 3)	/* UD: not its own multicast messages */
 
 /**
  * struct vhca_create_qp - VHCA_IOC_CREATE_QP
@@ -398,10 +637,21 @@ enum vhca_qp_type {
  * @slot: in: free slot of @uar for doorbell and record.
  * @sq_shift: in: log2 of the SQ's basic blocks, up to VHCA_SQ_MAX_SHIFT.
  * @rq_shift: in: log2 of the RQ's WQEs, up to VHCA_RQ_MAX_SHIFT.
- * @rq_sge_shift: in: log2 of the data segments of a receive WQE.
+ * @rq_sge_shift: in: log2 of the segments of a receive WQE.
+ * @flags: in: VHCA_QP_F_*.
  * @qpn: out.
- * @buf_offset: out: mmap offset of the buffer, SQ first.
- * @buf_size: out: bytes to map.
+ * @buf_offset: out: mmap offset of the buffer, SQ first; zero with @buf_addr.
+ * @buf_size: out: bytes to map, or used at @buf_addr. Zero when there is no queue.
+ * @buf_addr: in: zero, or memory of the user, as in struct vhca_create_cq.
+ * @srqn: in: SRQ that receives are taken from, or zero. An XRC SRQ is named by the
+ *	messages: zero.
+ * @xrcd: in: XRC domain of an XRC_RECV QP; else zero.
+ * @bf_slot: in: second line with VHCA_QP_F_BLUEFLAME; else zero.
+ * @rsvd: zero.
+ *
+ * Fields of queues that the QP does not have are zero: with an SRQ and in XRC QPs those
+ * of the RQ; in XRC_RECV QPs those of the SQ, @pd, @send_cqn, @recv_cqn, too. An
+ * XRC_RECV QP has a slot like others, and uses it for nothing.
  */
 struct vhca_create_qp {
 	__u64	cookie;
@@ -414,13 +664,18 @@ struct vhca_create_qp {
 	__u8	sq_shift;
 	__u8	rq_shift;
 	__u8	rq_sge_shift;
-	__u8	rsvd;
+	__u8	flags;
 	__u32	qpn;
 	__u64	buf_offset;
 	__u64	buf_size;
+	__u64	buf_addr;
+	__u32	srqn;
+	__u32	xrcd;
+	__u32	bf_slot;
+	__u32	rsvd;
 };
 
-VHCA_ASSERT_SIZE(struct vhca_create_qp, 56);
+VHCA_ASSERT_SIZE(struct vhca_create_qp, 80);
 VHCA_ASSERT_AT(struct vhca_create_qp, cookie, 0);
 VHCA_ASSERT_AT(struct vhca_create_qp, type, 8);
 VHCA_ASSERT_AT(struct vhca_create_qp, pd, 12);
@@ -431,10 +686,167 @@ VHCA_ASSERT_AT(struct vhca_create_qp, slot, 28);
 VHCA_ASSERT_AT(struct vhca_create_qp, sq_shift, 32);
 VHCA_ASSERT_AT(struct vhca_create_qp, rq_shift, 33);
 VHCA_ASSERT_AT(struct vhca_create_qp, rq_sge_shift, 34);
-VHCA_ASSERT_AT(struct vhca_create_qp, rsvd, 35);
+VHCA_ASSERT_AT(struct vhca_create_qp, flags, 35);
 VHCA_ASSERT_AT(struct vhca_create_qp, qpn, 36);
 VHCA_ASSERT_AT(struct vhca_create_qp, buf_offset, 40);
 VHCA_ASSERT_AT(struct vhca_create_qp, buf_size, 48);
+VHCA_ASSERT_AT(struct vhca_create_qp, buf_addr, 56);
+VHCA_ASSERT_AT(struct vhca_create_qp, srqn, 64);
+VHCA_ASSERT_AT(struct vhca_create_qp, xrcd, 68);
+VHCA_ASSERT_AT(struct vhca_create_qp, bf_slot, 72);
+VHCA_ASSERT_AT(struct vhca_create_qp, rsvd, 76);
+
+/**
+ * struct vhca_open_qp - VHCA_IOC_OPEN_QP: use an XRC_RECV QP that another file made
+ * @cookie: in: returned with the QP's async events.
+ * @qpn: in.
+ * @xrcd: in: the QP's domain, as this file opened it.
+ *
+ * The QP can then be modified, queried, destroyed by @qpn in this file, too. It goes
+ * when the last file that has it destroys it. EINVAL: no such QP in the domain.
+ * EBUSY: this file has it already.
+ */
+struct vhca_open_qp {
+	__u64	cookie;
+	__u32	qpn;
+	__u32	xrcd;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_open_qp, 16);
+VHCA_ASSERT_AT(struct vhca_open_qp, cookie, 0);
+VHCA_ASSERT_AT(struct vhca_open_qp, qpn, 8);
+VHCA_ASSERT_AT(struct vhca_open_qp, xrcd, 12);
+
+/**
+ * struct vhca_open_xrcd - VHCA_IOC_OPEN_XRCD
+ * @fd: in: the file whose inode names the domain, or VHCA_INVALID_FD: a domain of its
+ *	own that nobody else can open.
+ * @oflags: in: 0, O_CREAT, O_CREAT | O_EXCL, as in open(2).
+ * @xrcd: out: its number in this file.
+ * @rsvd: zero.
+ *
+ * ENOENT: there is none for this file and no O_CREAT. EEXIST: there is one and O_EXCL.
+ * EBADF: @fd. VHCA_IOC_CLOSE_XRCD closes it; it goes with the last that has it open.
+ */
+struct vhca_open_xrcd {
+	__s32	fd;
+	__u32	oflags;
+	__u32	xrcd;
+	__u32	rsvd;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_open_xrcd, 16);
+VHCA_ASSERT_AT(struct vhca_open_xrcd, fd, 0);
+VHCA_ASSERT_AT(struct vhca_open_xrcd, oflags, 4);
+VHCA_ASSERT_AT(struct vhca_open_xrcd, xrcd, 8);
+VHCA_ASSERT_AT(struct vhca_open_xrcd, rsvd, 12);
+
+/**
+ * struct vhca_create_srq - VHCA_IOC_CREATE_SRQ
+ * @cookie: in: returned with the SRQ's async events.
+ * @type: in: 0 basic, 1 XRC, as in enum ibv_srq_type.
+ * @pd: in.
+ * @xrcd: in: XRC domain; basic: zero.
+ * @cqn: in: XRC: CQ of its receives; basic: zero.
+ * @uar: in.
+ * @slot: in: free slot of @uar for the record.
+ * @shift: in: log2 of WQEs, up to max_srq_shift.
+ * @sge_shift: in: log2 of the segments of a WQE, the head included; 1 or more.
+ * @rsvd: zero.
+ * @limit: in: as in struct vhca_modify_srq.
+ * @srqn: out.
+ * @buf_offset: out: mmap offset of the ring; zero with @buf_addr.
+ * @buf_size: out: bytes to map, or used at @buf_addr.
+ * @buf_addr: in: zero, or memory of the user, as in struct vhca_create_cq.
+ */
+struct vhca_create_srq {
+	__u64	cookie;
+	__u32	type;
+	__u32	pd;
+	__u32	xrcd;
+	__u32	cqn;
+	__u32	uar;
+	__u32	slot;
+	__u8	shift;
+	__u8	sge_shift;
+	__u8	rsvd[2];
+	__u32	limit;
+	__u32	srqn;
+	__u32	rsvd2;
+	__u64	buf_offset;
+	__u64	buf_size;
+	__u64	buf_addr;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_create_srq, 72);
+VHCA_ASSERT_AT(struct vhca_create_srq, cookie, 0);
+VHCA_ASSERT_AT(struct vhca_create_srq, type, 8);
+VHCA_ASSERT_AT(struct vhca_create_srq, pd, 12);
+VHCA_ASSERT_AT(struct vhca_create_srq, xrcd, 16);
+VHCA_ASSERT_AT(struct vhca_create_srq, cqn, 20);
+VHCA_ASSERT_AT(struct vhca_create_srq, uar, 24);
+VHCA_ASSERT_AT(struct vhca_create_srq, slot, 28);
+VHCA_ASSERT_AT(struct vhca_create_srq, shift, 32);
+VHCA_ASSERT_AT(struct vhca_create_srq, sge_shift, 33);
+VHCA_ASSERT_AT(struct vhca_create_srq, rsvd, 34);
+VHCA_ASSERT_AT(struct vhca_create_srq, limit, 36);
+VHCA_ASSERT_AT(struct vhca_create_srq, srqn, 40);
+VHCA_ASSERT_AT(struct vhca_create_srq, rsvd2, 44);
+VHCA_ASSERT_AT(struct vhca_create_srq, buf_offset, 48);
+VHCA_ASSERT_AT(struct vhca_create_srq, buf_size, 56);
+VHCA_ASSERT_AT(struct vhca_create_srq, buf_addr, 64);
+
+/**
+ * struct vhca_modify_srq - VHCA_IOC_MODIFY_SRQ and VHCA_IOC_QUERY_SRQ
+ * @srqn: in.
+ * @limit: modify: in: when fewer WQEs than this are left the limit event is raised,
+ *	once, and the limit is zero again; zero: never. Query: out.
+ */
+struct vhca_modify_srq {
+	__u32	srqn;
+	__u32	limit;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_modify_srq, 8);
+VHCA_ASSERT_AT(struct vhca_modify_srq, srqn, 0);
+VHCA_ASSERT_AT(struct vhca_modify_srq, limit, 4);
+
+/**
+ * struct vhca_destroy_srq - VHCA_IOC_DESTROY_SRQ
+ * @srqn: in. EBUSY while a QP uses it.
+ * @async_events: out: how many of its async events were read.
+ */
+struct vhca_destroy_srq {
+	__u32	srqn;
+	__u32	async_events;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_destroy_srq, 8);
+VHCA_ASSERT_AT(struct vhca_destroy_srq, srqn, 0);
+VHCA_ASSERT_AT(struct vhca_destroy_srq, async_events, 4);
+
+/**
+ * struct vhca_mcast - VHCA_IOC_ATTACH_MCAST and VHCA_IOC_DETACH_MCAST
+ * @gid: in: multicast GID of the group.
+ * @qpn: in: a UD QP.
+ * @dlid: in: multicast LID of the group, or zero when the GID alone names it.
+ * @rsvd: zero.
+ *
+ * Attached twice counts once. EINVAL: not a multicast GID, not a UD QP; detach: it is
+ * not attached. ENOSPC: a limit is reached.
+ */
+struct vhca_mcast {
+	__u8	gid[16];
+	__u32	qpn;
+	__u16	dlid;
+	__u16	rsvd;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_mcast, 24);
+VHCA_ASSERT_AT(struct vhca_mcast, gid, 0);
+VHCA_ASSERT_AT(struct vhca_mcast, qpn, 16);
+VHCA_ASSERT_AT(struct vhca_mcast, dlid, 20);
+VHCA_ASSERT_AT(struct vhca_mcast, rsvd, 22);
 
 /* Attributes of a QP: the values of enum ibv_qp_attr_mask. */
 #define VHCA_QP_STATE			(1 << 0)
@@ -612,5 +1024,27 @@ VHCA_ASSERT_AT(struct vhca_destroy_qp, async_events, 4);
 #define VHCA_IOC_QUERY_QP	_IOWR(VHCA_IOC_MAGIC, 0x1c, struct vhca_modify_qp)
 #define VHCA_IOC_DESTROY_QP	_IOWR(VHCA_IOC_MAGIC, 0x1d, struct vhca_destroy_qp)
 #define VHCA_IOC_KICK		_IO(VHCA_IOC_MAGIC, 0x20)
+#define VHCA_IOC_QUERY_PD	_IOWR(VHCA_IOC_MAGIC, 0x21, struct vhca_object)
+#define VHCA_IOC_QUERY_MR	_IOWR(VHCA_IOC_MAGIC, 0x22, struct vhca_query_mr)
+#define VHCA_IOC_REREG_MR	_IOWR(VHCA_IOC_MAGIC, 0x23, struct vhca_rereg_mr)
+#define VHCA_IOC_REG_DMABUF_MR	_IOWR(VHCA_IOC_MAGIC, 0x24, struct vhca_reg_special_mr)
+#define VHCA_IOC_REG_DM_MR	_IOWR(VHCA_IOC_MAGIC, 0x25, struct vhca_reg_special_mr)
+#define VHCA_IOC_REG_NULL_MR	_IOWR(VHCA_IOC_MAGIC, 0x26, struct vhca_reg_special_mr)
+#define VHCA_IOC_ALLOC_MW	_IOWR(VHCA_IOC_MAGIC, 0x27, struct vhca_alloc_mw)
+#define VHCA_IOC_FREE_MW	_IOWR(VHCA_IOC_MAGIC, 0x28, struct vhca_object)
+#define VHCA_IOC_ALLOC_DM	_IOWR(VHCA_IOC_MAGIC, 0x29, struct vhca_alloc_dm)
+#define VHCA_IOC_QUERY_DM	_IOWR(VHCA_IOC_MAGIC, 0x2a, struct vhca_alloc_dm)
+#define VHCA_IOC_FREE_DM	_IOWR(VHCA_IOC_MAGIC, 0x2b, struct vhca_object)
+#define VHCA_IOC_RESIZE_CQ	_IOWR(VHCA_IOC_MAGIC, 0x2c, struct vhca_resize_cq)
+#define VHCA_IOC_MODIFY_CQ	_IOWR(VHCA_IOC_MAGIC, 0x2d, struct vhca_modify_cq)
+#define VHCA_IOC_OPEN_QP	_IOWR(VHCA_IOC_MAGIC, 0x2e, struct vhca_open_qp)
+#define VHCA_IOC_OPEN_XRCD	_IOWR(VHCA_IOC_MAGIC, 0x2f, struct vhca_open_xrcd)
+#define VHCA_IOC_CLOSE_XRCD	_IOWR(VHCA_IOC_MAGIC, 0x30, struct vhca_object)
+#define VHCA_IOC_CREATE_SRQ	_IOWR(VHCA_IOC_MAGIC, 0x31, struct vhca_create_srq)
+#define VHCA_IOC_MODIFY_SRQ	_IOWR(VHCA_IOC_MAGIC, 0x32, struct vhca_modify_srq)
+#define VHCA_IOC_QUERY_SRQ	_IOWR(VHCA_IOC_MAGIC, 0x33, struct vhca_modify_srq)
+#define VHCA_IOC_DESTROY_SRQ	_IOWR(VHCA_IOC_MAGIC, 0x34, struct vhca_destroy_srq)
+#define VHCA_IOC_ATTACH_MCAST	_IOWR(VHCA_IOC_MAGIC, 0x35, struct vhca_mcast)
+#define VHCA_IOC_DETACH_MCAST	_IOWR(VHCA_IOC_MAGIC, 0x36, struct vhca_mcast)
 
 #endif

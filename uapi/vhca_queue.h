@@ -35,6 +35,10 @@
  * The RQ is a ring of 2^n WQEs of 2^m data segments each. A receive WQE with
  * fewer SGEs than that ends with a sentinel: byte_count 0, lkey
  * VHCA_INVALID_LKEY. The RQ's producer index counts WQEs, modulo 2^16.
+ *
+ * An SRQ is a ring like an RQ, in a buffer of its own. The first segment of its
+ * WQEs is a head (struct vhca_wqe_recv_head), and so is it in the RQ of a QP whose
+ * WQEs are signed; 2^m - 1 data segments are left then.
  */
 #define VHCA_WQEBB_SHIFT	6
 #define VHCA_WQEBB_SIZE		(1 << VHCA_WQEBB_SHIFT)
@@ -47,18 +51,30 @@
 
 #define VHCA_INVALID_LKEY	0x100
 
+/* Access rights of MRs, windows and QPs: the values of enum ibv_access_flags. */
+#define VHCA_ACCESS_LOCAL_WRITE		(1 << 0)
+#define VHCA_ACCESS_REMOTE_WRITE	(1 << 1)
+#define VHCA_ACCESS_REMOTE_READ		(1 << 2)
+#define VHCA_ACCESS_REMOTE_ATOMIC	(1 << 3)
+#define VHCA_ACCESS_MW_BIND		(1 << 4)
+#define VHCA_ACCESS_ZERO_BASED		(1 << 5)
+
 /*
- * What follows the control segment: R a remote address segment, A an atomic
- * segment, then the SGEs or, with I, the inline payload that may stand for them.
+ * What follows the control segment: in an XRC QP an XRC segment, in a UD QP a
+ * datagram segment; then R a remote address segment, A an atomic segment, B a bind
+ * segment; then the SGEs or, with I, the inline payload that may stand for them.
  */
 enum vhca_wqe_opcode {
 	VHCA_OP_RDMA_WRITE	= 0x08,		/* R I */
 	VHCA_OP_RDMA_WRITE_IMM	= 0x09,		/* R I */
 	VHCA_OP_SEND		= 0x0a,		/* I */
 	VHCA_OP_SEND_IMM	= 0x0b,		/* I */
+	VHCA_OP_SEND_INV	= 0x0c,		/* I */
 	VHCA_OP_RDMA_READ	= 0x10,		/* R */
 	VHCA_OP_ATOMIC_CS	= 0x11,		/* R A: compare and swap */
 	VHCA_OP_ATOMIC_FA	= 0x12,		/* R A: fetch and add */
+	VHCA_OP_BIND_MW		= 0x18,		/* B, no SGEs */
+	VHCA_OP_LOCAL_INV	= 0x1b,		/* no SGEs */
 };
 
 enum vhca_wqe_flags {
@@ -73,17 +89,21 @@ enum vhca_wqe_flags {
  *	bits 7:0 enum vhca_wqe_opcode. Bits 31:24 are zero.
  * @qpn_ds: bits 31:8 the QPN, bits 7:0 the WQE's length in segments, this one
  *	included (1 to VHCA_WQE_MAX_SEGS).
+ * @signature: of a QP that was created with VHCA_QP_F_SIGNATURE: makes the
+ *	exclusive-or of all bytes of the WQE (its length in segments) 0xff. Else zero.
  * @rsvd: zero.
  * @flags: enum vhca_wqe_flags; other bits are zero.
- * @imm: immediate data of the opcodes that end in _IMM; else zero.
+ * @imm: immediate data of the opcodes that end in _IMM; of those that end in _INV
+ *	the rkey to invalidate; else zero.
  *
- * The device completes a WQE whose index, QPN or length is wrong with
+ * The device completes a WQE whose index, QPN, length or signature is wrong with
  * VHCA_CQE_LOC_QP_OP_ERR.
  */
 struct vhca_wqe_ctrl {
 	__be32	idx_opcode;
 	__be32	qpn_ds;
-	__u8	rsvd[3];
+	__u8	signature;
+	__u8	rsvd[2];
 	__u8	flags;
 	__be32	imm;
 };
@@ -91,13 +111,76 @@ struct vhca_wqe_ctrl {
 VHCA_ASSERT_SIZE(struct vhca_wqe_ctrl, 16);
 VHCA_ASSERT_AT(struct vhca_wqe_ctrl, idx_opcode, 0);
 VHCA_ASSERT_AT(struct vhca_wqe_ctrl, qpn_ds, 4);
-VHCA_ASSERT_AT(struct vhca_wqe_ctrl, rsvd, 8);
+VHCA_ASSERT_AT(struct vhca_wqe_ctrl, signature, 8);
+VHCA_ASSERT_AT(struct vhca_wqe_ctrl, rsvd, 9);
 VHCA_ASSERT_AT(struct vhca_wqe_ctrl, flags, 11);
 VHCA_ASSERT_AT(struct vhca_wqe_ctrl, imm, 12);
 
 #define VHCA_WQE_IDX_SHIFT	8
 #define VHCA_WQE_QPN_SHIFT	8
 #define VHCA_WQE_DS_MASK	0xff
+
+/**
+ * struct vhca_wqe_xrc - where an XRC message goes, behind the control segment
+ * @srqn: number of the XRC SRQ, in the domain of the target QP.
+ * @rsvd: zero.
+ */
+struct vhca_wqe_xrc {
+	__be32	srqn;
+	__be32	rsvd[3];
+};
+
+VHCA_ASSERT_SIZE(struct vhca_wqe_xrc, 16);
+VHCA_ASSERT_AT(struct vhca_wqe_xrc, srqn, 0);
+VHCA_ASSERT_AT(struct vhca_wqe_xrc, rsvd, 4);
+
+/**
+ * struct vhca_wqe_dgram - where a datagram goes, behind the control segment
+ * @dest_qpn: bits 23:0 the QPN; VHCA_QPN_MASK to a multicast group.
+ * @qkey: Q_Key that the receiver must have. Bit 31 set: that of the sending QP.
+ * @dlid: LID of the peer's port or of the multicast group.
+ * @sl: service level, 0 to 15.
+ * @is_global: 1: the message has a GRH, made of the fields that follow. Else 0.
+ * @flow_label: bits 19:0.
+ * @dgid: GID of the peer's port or of the multicast group.
+ * @port: zero or the port of the QP.
+ * @rsvd: zero.
+ */
+struct vhca_wqe_dgram {
+	__be32	dest_qpn;
+	__be32	qkey;
+	__be16	dlid;
+	__u8	sl;
+	__u8	is_global;
+	__be32	flow_label;
+	__u8	dgid[16];
+	__u8	hop_limit;
+	__u8	traffic_class;
+	__u8	sgid_index;
+	__u8	src_path_bits;
+	__u8	static_rate;
+	__u8	port;
+	__u8	rsvd[10];
+};
+
+VHCA_ASSERT_SIZE(struct vhca_wqe_dgram, 48);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, dest_qpn, 0);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, qkey, 4);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, dlid, 8);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, sl, 10);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, is_global, 11);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, flow_label, 12);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, dgid, 16);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, hop_limit, 32);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, traffic_class, 33);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, sgid_index, 34);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, src_path_bits, 35);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, static_rate, 36);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, port, 37);
+VHCA_ASSERT_AT(struct vhca_wqe_dgram, rsvd, 38);
+
+#define VHCA_WQE_DGRAM_SEGS	3
+#define VHCA_GRH_SIZE		40	/* in front of the payload of each datagram received */
 
 /**
  * struct vhca_wqe_raddr - memory of the peer, behind the control segment
@@ -137,6 +220,52 @@ VHCA_ASSERT_AT(struct vhca_wqe_atomic, swap_add, 0);
 VHCA_ASSERT_AT(struct vhca_wqe_atomic, compare, 8);
 
 #define VHCA_ATOMIC_SIZE	8	/* bytes that an atomic accesses */
+
+/**
+ * struct vhca_wqe_bind - what a memory window is bound to, behind the control segment
+ * @rkey: key of the window as it is.
+ * @new_rkey: key from now on: same index, another variant (bits 7:0).
+ * @lkey: MR that the window opens; not looked at when @length is zero.
+ * @access: VHCA_ACCESS_REMOTE_*, VHCA_ACCESS_ZERO_BASED.
+ * @addr: first byte, in the MR's address space.
+ * @length: bytes; zero unbinds a window of type 1.
+ */
+struct vhca_wqe_bind {
+	__be32	rkey;
+	__be32	new_rkey;
+	__be32	lkey;
+	__be32	access;
+	__be64	addr;
+	__be64	length;
+};
+
+VHCA_ASSERT_SIZE(struct vhca_wqe_bind, 32);
+VHCA_ASSERT_AT(struct vhca_wqe_bind, rkey, 0);
+VHCA_ASSERT_AT(struct vhca_wqe_bind, new_rkey, 4);
+VHCA_ASSERT_AT(struct vhca_wqe_bind, lkey, 8);
+VHCA_ASSERT_AT(struct vhca_wqe_bind, access, 12);
+VHCA_ASSERT_AT(struct vhca_wqe_bind, addr, 16);
+VHCA_ASSERT_AT(struct vhca_wqe_bind, length, 24);
+
+/**
+ * struct vhca_wqe_recv_head - first segment of a receive WQE, where there is one
+ * @tag: SRQ: chosen by software, returned as wqe_index. RQ: zero.
+ * @signature: with VHCA_QP_F_SIGNATURE: makes the exclusive-or of all bytes of the
+ *	WQE, sentinel included and what lies behind it not, 0xff. Else zero.
+ * @rsvd: zero.
+ */
+struct vhca_wqe_recv_head {
+	__be16	tag;
+	__u8	rsvd0;
+	__u8	signature;
+	__be32	rsvd[3];
+};
+
+VHCA_ASSERT_SIZE(struct vhca_wqe_recv_head, 16);
+VHCA_ASSERT_AT(struct vhca_wqe_recv_head, tag, 0);
+VHCA_ASSERT_AT(struct vhca_wqe_recv_head, rsvd0, 2);
+VHCA_ASSERT_AT(struct vhca_wqe_recv_head, signature, 3);
+VHCA_ASSERT_AT(struct vhca_wqe_recv_head, rsvd, 4);
 
 /**
  * struct vhca_wqe_data - one SGE, of a send or a receive WQE
@@ -190,6 +319,8 @@ enum vhca_cqe_status {
 	VHCA_CQE_LOC_QP_OP_ERR		= 2,
 	VHCA_CQE_LOC_PROT_ERR		= 4,
 	VHCA_CQE_WR_FLUSH_ERR		= 5,
+	VHCA_CQE_MW_BIND_ERR		= 6,
+	VHCA_CQE_LOC_ACCESS_ERR		= 8,
 	VHCA_CQE_REM_INV_REQ_ERR	= 9,
 	VHCA_CQE_REM_ACCESS_ERR		= 10,
 	VHCA_CQE_REM_OP_ERR		= 11,
@@ -203,10 +334,12 @@ enum vhca_cqe_vendor_err {
 	VHCA_VERR_WQE_HEAD	= 0x01,	/* index, QPN, length, reserved bits */
 	VHCA_VERR_WQE_OPCODE	= 0x02,
 	VHCA_VERR_WQE_SEG	= 0x03,	/* segment list malformed */
+	VHCA_VERR_WQE_SIGNATURE	= 0x04,
 	VHCA_VERR_KEY		= 0x10,	/* no such key */
 	VHCA_VERR_KEY_PD	= 0x11,	/* key of another PD */
 	VHCA_VERR_KEY_ACCESS	= 0x12,	/* access right missing */
 	VHCA_VERR_KEY_BOUNDS	= 0x13,	/* outside of the region */
+	VHCA_VERR_KEY_KIND	= 0x14,	/* not a key of the kind that it takes, or not free */
 	VHCA_VERR_MSG_SIZE	= 0x20,	/* longer than a message may be; atomic: not 8 bytes */
 	VHCA_VERR_RQ_SIZE	= 0x21,	/* longer than the receive WQE */
 	VHCA_VERR_RQ_WQE	= 0x22,	/* the peer's receive WQE is at fault */
@@ -220,22 +353,30 @@ enum vhca_cqe_vendor_err {
 
 enum vhca_cqe_flags {
 	VHCA_CQE_F_SOLICITED	= 1 << 0,
-	VHCA_CQE_F_IMM		= 1 << 1,	/* imm is valid */
+	VHCA_CQE_F_IMM		= 1 << 1,	/* imm is immediate data */
+	VHCA_CQE_F_INV		= 1 << 2,	/* imm is the rkey that was invalidated */
+	VHCA_CQE_F_GRH		= 1 << 3,	/* a GRH is in the first 40 bytes received */
+	VHCA_CQE_F_PAYLOAD	= 1 << 4,	/* payload holds the message */
+	VHCA_CQE_F_SRQ		= 1 << 5,	/* receive from an SRQ */
 };
 
 /**
  * struct vhca_cqe - completion queue entry
- * @rsvd0: zero.
- * @imm: immediate data with VHCA_CQE_F_IMM; else zero.
+ * @payload: with VHCA_CQE_F_PAYLOAD the message, which software copies to the SGEs of
+ *	the receive WQE. Only QPs created with VHCA_QP_F_SCATTER_CQE, and only receives
+ *	from their own RQ, of up to VHCA_CQE_PAYLOAD bytes.
+ * @srqn: with VHCA_CQE_F_SRQ the number of the SRQ. Shares its bytes with @payload.
+ * @imm: immediate data with VHCA_CQE_F_IMM, an rkey with VHCA_CQE_F_INV; else zero.
  * @byte_len: receive: length of the message in bytes. RDMA READ and atomics: of
  *	what was read. Else zero.
- * @timestamp: device clock in nanoseconds when the CQE was written.
+ * @timestamp: of a CQ created with VHCA_CQ_F_TIMESTAMP: device clock in nanoseconds
+ *	when the CQE was written; else zero.
  * @flags_qpn: bits 31:24 enum vhca_cqe_flags, bits 23:0 the local QPN.
  * @wqe_index: send: producer index of the WQE's first basic block. Receive:
- *	producer index of the WQE.
+ *	producer index of the WQE; from an SRQ: its tag.
  * @status: enum vhca_cqe_status.
  * @vendor_err: enum vhca_cqe_vendor_err.
- * @src_qpn: bits 23:0 the sender's QPN for a receive; else zero.
+ * @src_qpn: receive: bits 23:0 the sender's QPN, 27:24 the service level; else zero.
  * @slid: the sender's LID for a receive; else zero.
  * @opcode: enum vhca_cqe_opcode.
  * @owner: bit 0 is the owner bit, written last; other bits are zero.
@@ -244,7 +385,10 @@ enum vhca_cqe_flags {
  * with which the device orders @owner after the rest) the other fields.
  */
 struct vhca_cqe {
-	__u8	rsvd0[32];
+	union {
+		__u8	payload[32];
+		__be32	srqn;
+	};
 	__be32	imm;
 	__be32	byte_len;
 	__be64	timestamp;
@@ -259,7 +403,8 @@ struct vhca_cqe {
 };
 
 VHCA_ASSERT_SIZE(struct vhca_cqe, 64);
-VHCA_ASSERT_AT(struct vhca_cqe, rsvd0, 0);
+VHCA_ASSERT_AT(struct vhca_cqe, payload, 0);
+VHCA_ASSERT_AT(struct vhca_cqe, srqn, 0);
 VHCA_ASSERT_AT(struct vhca_cqe, imm, 32);
 VHCA_ASSERT_AT(struct vhca_cqe, byte_len, 36);
 VHCA_ASSERT_AT(struct vhca_cqe, timestamp, 40);
@@ -273,6 +418,8 @@ VHCA_ASSERT_AT(struct vhca_cqe, opcode, 62);
 VHCA_ASSERT_AT(struct vhca_cqe, owner, 63);
 
 #define VHCA_CQE_SIZE		64
+#define VHCA_CQE_PAYLOAD	32	/* bytes */
+#define VHCA_CQE_SL_SHIFT	24	/* in src_qpn */
 #define VHCA_CQE_FLAGS_SHIFT	24
 #define VHCA_CQE_OWNER		1
 #define VHCA_CQ_MAX_SHIFT	22	/* CQEs */
@@ -284,8 +431,9 @@ VHCA_ASSERT_AT(struct vhca_cqe, owner, 63);
  * A UAR is a pair of pages with 64 lines of 64 bytes each: the UAR page, which
  * is device memory, and the page of doorbell records (DBR), which is host
  * memory. Line 0 of the UAR page is its head; line 0 of the DBR page is not
- * used. A QP or CQ has the line (slot) 1 to 63 that it was created with, in
- * both pages.
+ * used. A QP, CQ or SRQ has the line (slot) 1 to 63 that it was created with, in
+ * both pages. An SRQ rings no doorbell. A QP with BlueFlame has a second line of the
+ * UAR page.
  *
  * The records are the truth; a doorbell only says that there is something to
  * look at.
@@ -325,16 +473,20 @@ VHCA_ASSERT_AT(struct vhca_uar_head, rsvd, 4);
  *	bits 31:8 the QPN, bits 7:0 zero.
  *	CQ: bits 63:32 the arm word (struct vhca_cq_dbr), bits 31:8 the CQN,
  *	bits 7:0 zero.
- * @rsvd: zero.
+ * @window: BlueFlame. When the one WQE posted takes one basic block, a QP that was
+ *	created with VHCA_QP_F_BLUEFLAME stores it here instead of a doorbell: these 56
+ *	bytes first, store barrier, then its first 8 bytes, which as a doorbell have
+ *	bits 7:0 other than zero. Its two lines take turns. The WQE is in the SQ, too,
+ *	and the record is up to date as ever: the device may take either. Else zero.
  */
 struct vhca_uar_slot {
 	__be64	doorbell;
-	__u8	rsvd[56];
+	__u8	window[56];
 };
 
 VHCA_ASSERT_SIZE(struct vhca_uar_slot, VHCA_UAR_SLOT_SIZE);
 VHCA_ASSERT_AT(struct vhca_uar_slot, doorbell, 0);
-VHCA_ASSERT_AT(struct vhca_uar_slot, rsvd, 8);
+VHCA_ASSERT_AT(struct vhca_uar_slot, window, 8);
 
 #define VHCA_DB_RQ_SHIFT	48
 #define VHCA_DB_SQ_SHIFT	32
@@ -365,6 +517,20 @@ VHCA_ASSERT_AT(struct vhca_qp_dbr, rq_watch, 8);
 VHCA_ASSERT_AT(struct vhca_qp_dbr, rsvd, 12);
 
 /**
+ * struct vhca_srq_dbr - doorbell record of an SRQ
+ * @pi: written by software. Bits 15:0 the producer index, the rest zero.
+ * @rsvd: zero.
+ */
+struct vhca_srq_dbr {
+	__be32	pi;
+	__u8	rsvd[60];
+};
+
+VHCA_ASSERT_SIZE(struct vhca_srq_dbr, VHCA_UAR_SLOT_SIZE);
+VHCA_ASSERT_AT(struct vhca_srq_dbr, pi, 0);
+VHCA_ASSERT_AT(struct vhca_srq_dbr, rsvd, 4);
+
+/**
  * struct vhca_cq_dbr - doorbell record of a CQ
  * @ci: written by software. Bits 23:0 the consumer index: how many CQEs were
  *	consumed, modulo 2^24.
@@ -381,7 +547,8 @@ VHCA_ASSERT_AT(struct vhca_qp_dbr, rsvd, 12);
  * Software: store @arm, full barrier, look at the next CQE; when there is one,
  * ring the CQ's doorbell. Device: write the CQE, full barrier, load @arm. One
  * of the two sees the other. On the doorbell the device raises the event at
- * once when its producer index is beyond the arm word's consumer index.
+ * once when its producer index is beyond the arm word's consumer index; a CQE
+ * that was consumed before the CQ was armed raises none.
  */
 struct vhca_cq_dbr {
 	__be32	ci;
