@@ -180,8 +180,10 @@ TEST_F(error, reserved_bits_are_refused)
 	for (i = 0; i < 6; i++) {
 		struct vhca_wqe_ctrl *ctrl = raw_build_send(&self->bed.p.a, 0, NULL, 0);
 
-		if (i < 3)
+		if (i < 2)
 			ctrl->rsvd[i] = 1 << i;
+		else if (i == 2)
+			ctrl->signature = 1;
 		else if (i == 3)
 			ctrl->flags = 0x80;
 		else if (i == 4)
