@@ -2,11 +2,9 @@
 /*
  * Memory regions: pinned user memory and the MKey that names it.
  */
-#include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
 #include "vhca.h"
@@ -21,32 +19,6 @@ static_assert(VHCA_ACCESS_REMOTE_ATOMIC == VHCA_MKEY_REMOTE_ATOMIC);
 static bool vhca_mr_writable(struct vhca_mr *mr)
 {
 	return mr->access & VHCA_ACCESS_LOCAL_WRITE;
-}
-
-/* Locked memory, as RLIMIT_MEMLOCK counts it, of whom pins. */
-static int vhca_mr_charge(struct vhca_mr *mr, unsigned long npages)
-{
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	struct mm_struct *mm = current->mm;
-
-	if (atomic64_add_return(npages, &mm->pinned_vm) > limit &&
-	    !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(npages, &mm->pinned_vm);
-		return -ENOMEM;
-	}
-	mmgrab(mm);
-	mr->mm = mm;
-	mr->npages = npages;
-	return 0;
-}
-
-static void vhca_mr_uncharge(struct vhca_mr *mr)
-{
-	if (!mr->mm)
-		return;
-	atomic64_sub(mr->npages, &mr->mm->pinned_vm);
-	mmdrop(mr->mm);
-	mr->mm = NULL;
 }
 
 /* Undo pin, charge and DMA mapping, as far as they went; may be repeated. */
@@ -66,38 +38,7 @@ static void vhca_mr_detach(struct vhca_dev *vdev, struct vhca_mr *mr)
 						 sg->length >> PAGE_SHIFT, dirty);
 	sg_free_append_table(&mr->sgt);
 	memset(&mr->sgt, 0, sizeof(mr->sgt));
-	vhca_mr_uncharge(mr);
-}
-
-/* Is it that nothing is there, or that it may not be written? */
-static int vhca_mr_fault(unsigned long addr, bool write)
-{
-	struct mm_struct *mm = current->mm;
-	struct vm_area_struct *vma;
-	int ret = -EFAULT;
-
-	mmap_read_lock(mm);
-	vma = find_vma(mm, addr);
-	if (vma && vma->vm_start <= addr && write &&
-	    !(vma->vm_flags & VM_WRITE))
-		ret = -EACCES;
-	mmap_read_unlock(mm);
-	return ret;
-}
-
-static int vhca_mr_pin_some(unsigned long addr, unsigned long n, bool write,
-			    struct page **pages)
-{
-	int ret;
-
-	if (write)
-		ret = pin_user_pages_fast(addr, n, FOLL_LONGTERM | FOLL_WRITE,
-					  pages);
-	else
-		ret = vhca_pin_for_reading(addr, n, pages);
-	if (ret == -EFAULT)
-		ret = vhca_mr_fault(addr, write);
-	return ret ?: -EFAULT;
+	vhca_pin_uncharge(&mr->charge);
 }
 
 static int vhca_mr_pin(struct vhca_mr *mr, unsigned long addr)
@@ -114,8 +55,8 @@ static int vhca_mr_pin(struct vhca_mr *mr, unsigned long addr)
 			ret = -EINTR;
 			break;
 		}
-		n = vhca_mr_pin_some(addr, min(left, VHCA_PIN_PAGES),
-				     vhca_mr_writable(mr), pages);
+		n = vhca_pin(addr, min(left, VHCA_PIN_PAGES),
+			     vhca_mr_writable(mr), pages);
 		if (n < 0) {
 			ret = n;
 			break;
@@ -279,7 +220,8 @@ int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
 	if (!mr)
 		return -ENOMEM;
 	mr->access = arg->access;
-	ret = vhca_mr_charge(mr, vhca_mr_npages(arg));
+	mr->npages = vhca_mr_npages(arg);
+	ret = vhca_pin_charge(&mr->charge, mr->npages);
 	if (!ret)
 		ret = vhca_mr_pin(mr, arg->addr & PAGE_MASK);
 	if (!ret)

@@ -248,11 +248,17 @@ struct vhca_pd {
 	unsigned int users;
 };
 
+/* Pages counted against RLIMIT_MEMLOCK, and in whom. */
+struct vhca_charge {
+	struct mm_struct *mm;		/* NULL: nothing is charged */
+	unsigned long npages;
+};
+
 struct vhca_mr {
 	u32 key;
 	u32 access;
 	struct vhca_pd *pd;
-	struct mm_struct *mm;		/* charged */
+	struct vhca_charge charge;
 	unsigned long npages;
 	struct sg_append_table sgt;
 	bool mapped;
@@ -413,6 +419,11 @@ int vhca_alloc_pd(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_free_pd(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_pds_destroy(struct vhca_ctx *ctx, bool cmds);
 void vhca_pds_free(struct vhca_ctx *ctx);
+
+/* pin.c */
+int vhca_pin_charge(struct vhca_charge *charge, unsigned long npages);
+void vhca_pin_uncharge(struct vhca_charge *charge);
+int vhca_pin(unsigned long addr, unsigned long n, bool write, struct page **pages);
 
 /* mr.c */
 int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
