@@ -357,7 +357,12 @@ VHCA_ASSERT_AT(struct vhca_cmd_mcast, gid, 8);
 #define VHCA_QPF_BLOCK_LOOPBACK	BIT(3)
 #define VHCA_QPF_ALL		0xf
 
-/** struct vhca_cmd_create_qp - CREATE_QP */
+/**
+ * struct vhca_cmd_create_qp - CREATE_QP
+ *
+ * XRC_SEND: no RQ and no CQ for it. XRC_RECV: no queue, no PD, no CQs, no slot and no
+ * record. The fields of what is not there are zero.
+ */
 struct vhca_cmd_create_qp {
 	__be32	type;		/* VHCA_PRM_QPT_* */
 	__be32	pd;

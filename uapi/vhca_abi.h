@@ -649,9 +649,9 @@ enum vhca_qp_type {			/* the values of enum ibv_qp_type */
  * @bf_slot: in: second line with VHCA_QP_F_BLUEFLAME; else zero.
  * @rsvd: zero.
  *
- * Fields of queues that the QP does not have are zero: with an SRQ and in XRC QPs those
- * of the RQ; in XRC_RECV QPs those of the SQ, @pd, @send_cqn, @recv_cqn, too. An
- * XRC_RECV QP has a slot like others, and uses it for nothing.
+ * Fields of what the QP does not have are zero: with an SRQ those of the RQ; in XRC_SEND
+ * QPs @recv_cqn, too; in XRC_RECV QPs those of the SQ, @pd, @send_cqn, @uar, @slot, too:
+ * it rings no doorbell, and may outlive the file that made it.
  */
 struct vhca_create_qp {
 	__u64	cookie;
