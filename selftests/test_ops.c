@@ -5,85 +5,11 @@
  * end, the states after it and the async event.
  */
 #define _GNU_SOURCE
+#include "ops.h"
 #include "rc.h"
 
 #define SLICE	65536	/* the device moves long messages in such pieces */
 #define BUF_LEN	(512 * 1024)
-
-/* One send WR: @len bytes at @off of the poster's memory, and where they meet. */
-struct op {
-	enum ibv_wr_opcode	opcode;
-	uint32_t		off;
-	uint32_t		len;
-	uint64_t		raddr;
-	uint32_t		rkey;
-	uint64_t		compare_add;
-	uint64_t		swap;
-	unsigned int		flags;
-	uint32_t		imm;
-};
-
-static bool is_atomic(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static int post_op_sges(struct ibv_qp *qp, uint64_t wr_id, const struct op *op,
-			struct ibv_sge *sge, int n)
-{
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id,
-		.sg_list = sge,
-		.num_sge = n,
-		.opcode = op->opcode,
-		.send_flags = op->flags,
-		.imm_data = htobe32(op->imm),
-	}, *bad = NULL;
-
-	if (is_atomic(op->opcode)) {
-		wr.wr.atomic.remote_addr = op->raddr;
-		wr.wr.atomic.rkey = op->rkey;
-		wr.wr.atomic.compare_add = op->compare_add;
-		wr.wr.atomic.swap = op->swap;
-	} else {
-		wr.wr.rdma.remote_addr = op->raddr;
-		wr.wr.rdma.rkey = op->rkey;
-	}
-	return ibv_post_send(qp, &wr, &bad);
-}
-
-static int post_op(struct end *e, uint64_t wr_id, const struct op *op)
-{
-	struct ibv_sge sge = { (uintptr_t)e->buf + op->off, op->len, e->mr->lkey };
-
-	return post_op_sges(e->qp, wr_id, op, &sge, 1);
-}
-
-/* An operation on @to's memory at @off. */
-static struct op remote_op(enum ibv_wr_opcode opcode, const struct end *to, uint32_t off,
-			   uint32_t len)
-{
-	return (struct op) {
-		.opcode = opcode,
-		.len = len,
-		.raddr = (uintptr_t)to->buf + off,
-		.rkey = to->mr->rkey,
-		.flags = IBV_SEND_SIGNALED,
-	};
-}
-
-static uint64_t *word(struct end *e, uint32_t off)
-{
-	return (uint64_t *)(e->buf + off);
-}
-
-static bool all_are(const uint8_t *p, uint8_t value, size_t len)
-{
-	while (len--)
-		if (*p++ != value)
-			return false;
-	return true;
-}
 
 /* Around the MTU, around a slice, and several slices. */
 static const uint32_t sizes[] = {
@@ -100,27 +26,44 @@ static void reopen_large(struct __test_metadata *_metadata, struct pair *p)
 }
 
 /*
- * RDMA WRITE
+ * Completes at the poster, brings @len bytes of @from to @to and changes nothing
+ * around them; the responder does not learn of it.
  */
-static void write_once(struct __test_metadata *_metadata, struct end *a, struct end *b,
-		       uint32_t off, uint32_t len)
+static void one_sided(struct __test_metadata *_metadata, struct pair *p, const struct op *op,
+		      enum ibv_wc_opcode opcode, uint32_t byte_len, const struct slice *from,
+		      const struct slice *to)
 {
-	struct op op = remote_op(IBV_WR_RDMA_WRITE, b, off, len);
+	struct end *a = &p->end[0], *b = &p->end[1];
+	bool in = op->opcode == IBV_WR_RDMA_READ;
+	struct end *source = in ? b : a, *sink = in ? a : b;
 	struct ibv_wc wc;
 
-	op.off = 77;
-	fill(a->buf, a->len, len);
-	memset(b->buf, 0xa5, b->len);
-	ASSERT_EQ(0, post_op(a, len, &op));
-	wc = expect_wc(_metadata, a->scq, len, IBV_WC_SUCCESS);
-	EXPECT_EQ(IBV_WC_RDMA_WRITE, wc.opcode);
+	fill(source->buf, source->len, to->len);
+	memset(sink->buf, 0xa5, sink->len);
+	ASSERT_EQ(0, post_op(a, 1, op));
+	wc = expect_wc(_metadata, a->scq, 1, IBV_WC_SUCCESS);
+	EXPECT_EQ(opcode, wc.opcode);
 	EXPECT_EQ(a->qp->qp_num, wc.qp_num);
+	EXPECT_EQ(byte_len, wc.byte_len);
 	EXPECT_EQ(0, wc.wc_flags);
-	ASSERT_EQ(0, memcmp(b->buf + off, a->buf + 77, len));
-	EXPECT_TRUE(all_are(b->buf, 0xa5, off));
-	EXPECT_TRUE(all_are(b->buf + off + len, 0xa5, b->len - off - len));
-	/* The responder does not learn of it. */
+	ASSERT_EQ(0, memcmp(sink->buf + to->off, source->buf + from->off, to->len));
+	EXPECT_TRUE(all_are(sink->buf, 0xa5, to->off));
+	EXPECT_TRUE(all_are(sink->buf + to->off + to->len, 0xa5,
+			    sink->len - to->off - to->len));
 	EXPECT_TRUE(cq_empty(b->rcq));
+}
+
+/*
+ * RDMA WRITE
+ */
+static void write_once(struct __test_metadata *_metadata, struct pair *p, uint32_t off,
+		       uint32_t len)
+{
+	struct op op = remote_op(IBV_WR_RDMA_WRITE, &p->end[1], off, len);
+
+	op.off = 77;
+	one_sided(_metadata, p, &op, IBV_WC_RDMA_WRITE, 0, &(struct slice){ 77, len },
+		  &(struct slice){ off, len });
 }
 
 TEST_F(rc, write_puts_data_where_it_is_told)
@@ -129,11 +72,11 @@ TEST_F(rc, write_puts_data_where_it_is_told)
 
 	reopen_large(_metadata, &self->p);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		write_once(_metadata, self->a, self->b, 0, sizes[i]);
-		write_once(_metadata, self->a, self->b, 4001, sizes[i]);
+		write_once(_metadata, &self->p, 0, sizes[i]);
+		write_once(_metadata, &self->p, 4001, sizes[i]);
 	}
 	/* Up to the last byte. */
-	write_once(_metadata, self->a, self->b, BUF_LEN - SLICE - 100, SLICE + 100);
+	write_once(_metadata, &self->p, BUF_LEN - SLICE - 100, SLICE + 100);
 	exchange(_metadata, self->a, self->b, 1000, 1);
 }
 
@@ -345,24 +288,14 @@ TEST_F(rc, write_with_immediate_can_be_solicited)
 /*
  * RDMA READ
  */
-static void read_once(struct __test_metadata *_metadata, struct end *a, struct end *b,
-		      uint32_t off, uint32_t len)
+static void read_once(struct __test_metadata *_metadata, struct pair *p, uint32_t off,
+		      uint32_t len)
 {
-	struct op op = remote_op(IBV_WR_RDMA_READ, b, 33, len);
-	struct ibv_wc wc;
+	struct op op = remote_op(IBV_WR_RDMA_READ, &p->end[1], 33, len);
 
 	op.off = off;
-	fill(b->buf, b->len, len);
-	memset(a->buf, 0xa5, a->len);
-	ASSERT_EQ(0, post_op(a, len, &op));
-	wc = expect_wc(_metadata, a->scq, len, IBV_WC_SUCCESS);
-	EXPECT_EQ(IBV_WC_RDMA_READ, wc.opcode);
-	EXPECT_EQ(len, wc.byte_len);
-	EXPECT_EQ(0, wc.wc_flags);
-	ASSERT_EQ(0, memcmp(a->buf + off, b->buf + 33, len));
-	EXPECT_TRUE(all_are(a->buf, 0xa5, off));
-	EXPECT_TRUE(all_are(a->buf + off + len, 0xa5, a->len - off - len));
-	EXPECT_TRUE(cq_empty(b->rcq));
+	one_sided(_metadata, p, &op, IBV_WC_RDMA_READ, len, &(struct slice){ 33, len },
+		  &(struct slice){ off, len });
 }
 
 TEST_F(rc, read_brings_data_from_where_it_is_told)
@@ -371,8 +304,8 @@ TEST_F(rc, read_brings_data_from_where_it_is_told)
 
 	reopen_large(_metadata, &self->p);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		read_once(_metadata, self->a, self->b, 0, sizes[i]);
-		read_once(_metadata, self->a, self->b, 4001, sizes[i]);
+		read_once(_metadata, &self->p, 0, sizes[i]);
+		read_once(_metadata, &self->p, 4001, sizes[i]);
 	}
 	/* The PSNs of both sides still agree. */
 	exchange(_metadata, self->a, self->b, 3000, 1);
@@ -604,12 +537,6 @@ static const enum ibv_wc_opcode all_wcs[] = {
 	IBV_WC_SEND, IBV_WC_SEND, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE,
 	IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD,
 };
-
-static bool takes_receive(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
-	       opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
 
 TEST_F(rc, operations_of_all_kinds_complete_in_the_order_of_posting)
 {
