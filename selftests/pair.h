@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pair.h: two connected RC queue pairs in one process, by the verbs API, and
- * what tests do with them: post, poll with a deadline, read the counters.
+ * pair.h: two queue pairs in one process that reach each other, by the verbs API,
+ * and what tests do with them: post, poll with a deadline, read the counters.
  *
  * A program that includes this runs on vhca's verbs library: when the loader
  * chose another one, it starts itself again under vhcarun, once.
@@ -222,6 +222,8 @@ static inline char thread_state(pid_t tid)
 
 /**
  * struct pair_opts - how a pair is made
+ * @type: of the QPs; zero is RC. Of XRC the first end sends and the second receives.
+ * @srq: receives are posted to an SRQ. In an XRC pair they always are.
  * @function: device of either end: vhcaN.
  * @channel: CQs have a completion channel.
  * @no_connect: leave the QPs in RESET.
@@ -232,6 +234,8 @@ static inline char thread_state(pid_t tid)
  * @dest_rd_atomic: max_dest_rd_atomic.
  */
 struct pair_opts {
+	enum ibv_qp_type	type;
+	bool			srq;
 	int			function[2];
 	bool			channel;
 	bool			no_connect;
@@ -268,7 +272,16 @@ struct pair_opts {
 	.min_rnr_timer = 1,						\
 }
 
-/** struct end - one side: everything is its own, the context too */
+#define PAIR_QKEY	0x11223344
+#define GRH_LEN		40	/* what UD leaves in front of what it receives */
+
+/**
+ * struct end - one side: everything is its own, the context too
+ * @srq: where receives are posted, if not to @qp.
+ * @ah: UD: the way to the other end.
+ * @peer_qpn: UD: its QP.
+ * @peer_srqn: XRC: its SRQ.
+ */
 struct end {
 	struct ibv_context	*ctx;
 	struct ibv_pd		*pd;
@@ -276,6 +289,11 @@ struct end {
 	struct ibv_cq		*scq;
 	struct ibv_cq		*rcq;
 	struct ibv_qp		*qp;
+	struct ibv_srq		*srq;
+	struct ibv_xrcd		*xrcd;
+	struct ibv_ah		*ah;
+	uint32_t		peer_qpn;
+	uint32_t		peer_srqn;
 	struct ibv_mr		*mr;
 	uint8_t			*buf;
 	size_t			len;
@@ -321,16 +339,30 @@ static inline uint16_t lid_of(struct ibv_context *ctx)
 	return ibv_query_port(ctx, 1, &port) ? 0 : port.lid;
 }
 
+/* Waits for answers, and tries again. */
+static inline bool asks(const struct ibv_qp *qp)
+{
+	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_SEND;
+}
+
+/* Answers. */
+static inline bool answers(const struct ibv_qp *qp)
+{
+	return qp->qp_type == IBV_QPT_RC || qp->qp_type == IBV_QPT_XRC_RECV;
+}
+
 static inline int qp_to_init(struct ibv_qp *qp, const struct pair_opts *opts)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.qp_access_flags = opts->access,
+		.qkey = PAIR_QKEY,
 		.port_num = 1,
 	};
 
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					IBV_QP_ACCESS_FLAGS);
+					(qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY :
+								     IBV_QP_ACCESS_FLAGS));
 }
 
 static inline int qp_to_rtr(struct ibv_qp *qp, const struct pair_opts *opts,
@@ -345,10 +377,13 @@ static inline int qp_to_rtr(struct ibv_qp *qp, const struct pair_opts *opts,
 		.min_rnr_timer = opts->min_rnr_timer,
 		.ah_attr = { .dlid = dlid, .port_num = 1 },
 	};
+	int mask = IBV_QP_STATE;
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-					IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	if (qp->qp_type != IBV_QPT_UD)
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (answers(qp))
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return ibv_modify_qp(qp, &attr, mask);
 }
 
 static inline int qp_to_rts(struct ibv_qp *qp, const struct pair_opts *opts)
@@ -361,10 +396,13 @@ static inline int qp_to_rts(struct ibv_qp *qp, const struct pair_opts *opts)
 		.sq_psn = qp->qp_num & 0xffffff,
 		.max_rd_atomic = opts->rd_atomic,
 	};
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					IBV_QP_MAX_QP_RD_ATOMIC);
+	if (asks(qp))
+		mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	if (asks(qp) || answers(qp))
+		mask |= IBV_QP_TIMEOUT;
+	return ibv_modify_qp(qp, &attr, mask);
 }
 
 static inline int qp_to(struct ibv_qp *qp, enum ibv_qp_state state)
@@ -399,7 +437,7 @@ static inline struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *scq, stru
 		.send_cq = scq,
 		.recv_cq = rcq,
 		.cap = opts->cap,
-		.qp_type = IBV_QPT_RC,
+		.qp_type = opts->type ? opts->type : IBV_QPT_RC,
 		.sq_sig_all = opts->sq_sig_all,
 	};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
@@ -409,11 +447,81 @@ static inline struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *scq, stru
 	return qp;
 }
 
+/* The QP of one end: with its SRQ, and the kind that an XRC pair has there. */
+static inline void end_make_qp(struct __test_metadata *_metadata, struct end *e,
+			       const struct pair_opts *opts, int index)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = opts->type ? opts->type : IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = e->pd,
+		.send_cq = e->scq,
+		.recv_cq = e->rcq,
+		.srq = e->srq,
+		.cap = opts->cap,
+		.sq_sig_all = opts->sq_sig_all,
+	};
+
+	if (opts->type == IBV_QPT_XRC_SEND && index)
+		init = (struct ibv_qp_init_attr_ex) {
+			.qp_type = IBV_QPT_XRC_RECV,
+			.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+			.xrcd = e->xrcd,
+		};
+	else if (opts->type == IBV_QPT_XRC_SEND)
+		init.recv_cq = NULL;
+	if (!init.recv_cq || init.srq) {
+		init.cap.max_recv_wr = 0;
+		init.cap.max_recv_sge = 0;
+	}
+	e->qp = ibv_create_qp_ex(e->ctx, &init);
+	ASSERT_NE(NULL, e->qp) {
+		TH_LOG("no QP of type %d: %s", init.qp_type, strerror(errno));
+	}
+	e->cap = init.cap;
+}
+
+static inline void end_make_srq(struct __test_metadata *_metadata, struct end *e,
+				const struct pair_opts *opts)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = opts->cap.max_recv_wr, .max_sge = opts->cap.max_recv_sge },
+	};
+
+	e->srq = ibv_create_srq(e->pd, &init);
+	ASSERT_NE(NULL, e->srq);
+}
+
+/* A domain of its own, and an SRQ in it that completes to the receive CQ. */
+static inline void end_make_xrc(struct __test_metadata *_metadata, struct end *e,
+				const struct pair_opts *opts)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex init = {
+		.attr = { .max_wr = opts->cap.max_recv_wr, .max_sge = opts->cap.max_recv_sge },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = e->pd,
+		.cq = e->rcq,
+	};
+
+	e->xrcd = ibv_open_xrcd(e->ctx, &domain);
+	ASSERT_NE(NULL, e->xrcd);
+	init.xrcd = e->xrcd;
+	e->srq = ibv_create_srq_ex(e->ctx, &init);
+	ASSERT_NE(NULL, e->srq);
+}
+
 static inline void end_open(struct __test_metadata *_metadata, struct end *e,
-			    const struct pair_opts *opts, int function)
+			    const struct pair_opts *opts, int index)
 {
 	*e = (struct end){};
-	e->ctx = open_vhca(_metadata, function);
+	e->ctx = open_vhca(_metadata, opts->function[index]);
 	e->lid = lid_of(e->ctx);
 	ASSERT_NE(0, e->lid);
 	e->pd = ibv_alloc_pd(e->ctx);
@@ -426,8 +534,11 @@ static inline void end_open(struct __test_metadata *_metadata, struct end *e,
 	ASSERT_NE(NULL, e->scq);
 	e->rcq = ibv_create_cq(e->ctx, opts->cqe, &e->rcq, e->channel, 0);
 	ASSERT_NE(NULL, e->rcq);
-	e->qp = make_qp(e->pd, e->scq, e->rcq, opts, &e->cap);
-	ASSERT_NE(NULL, e->qp);
+	if (opts->type == IBV_QPT_XRC_SEND && index)
+		end_make_xrc(_metadata, e, opts);
+	else if (opts->type != IBV_QPT_XRC_SEND && opts->srq)
+		end_make_srq(_metadata, e, opts);
+	end_make_qp(_metadata, e, opts, index);
 
 	e->len = opts->buf_len;
 	e->buf = mmap(NULL, e->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -443,6 +554,12 @@ static inline void end_close(struct __test_metadata *_metadata, struct end *e)
 		return;
 	if (e->qp)
 		EXPECT_EQ(0, ibv_destroy_qp(e->qp));
+	if (e->ah)
+		EXPECT_EQ(0, ibv_destroy_ah(e->ah));
+	if (e->srq)
+		EXPECT_EQ(0, ibv_destroy_srq(e->srq));
+	if (e->xrcd)
+		EXPECT_EQ(0, ibv_close_xrcd(e->xrcd));
 	if (e->scq)
 		EXPECT_EQ(0, ibv_destroy_cq(e->scq));
 	if (e->rcq)
@@ -466,12 +583,31 @@ static inline void pair_connect(struct __test_metadata *_metadata, struct pair *
 	qp_connect(_metadata, b->qp, &p->opts, a->lid, a->qp->qp_num);
 }
 
+/* What a work request must say of where it goes; see wr_to_peer(). */
+static inline void end_find_peer(struct __test_metadata *_metadata, struct end *e,
+				 const struct end *peer)
+{
+	struct ibv_ah_attr attr = { .dlid = peer->lid, .port_num = 1 };
+
+	if (e->qp->qp_type == IBV_QPT_UD) {
+		e->ah = ibv_create_ah(e->pd, &attr);
+		ASSERT_NE(NULL, e->ah);
+		e->peer_qpn = peer->qp->qp_num;
+	}
+	if (e->qp->qp_type == IBV_QPT_XRC_SEND)
+		ASSERT_EQ(0, ibv_get_srq_num(peer->srq, &e->peer_srqn));
+}
+
 static inline void pair_open(struct __test_metadata *_metadata, struct pair *p,
 			     const struct pair_opts *opts)
 {
+	int i;
+
 	p->opts = *opts;
-	end_open(_metadata, &p->end[0], opts, opts->function[0]);
-	end_open(_metadata, &p->end[1], opts, opts->function[1]);
+	for (i = 0; i < 2; i++)
+		end_open(_metadata, &p->end[i], opts, i);
+	for (i = 0; i < 2; i++)
+		end_find_peer(_metadata, &p->end[i], &p->end[!i]);
 	if (!opts->no_connect)
 		pair_connect(_metadata, p);
 }
@@ -509,6 +645,18 @@ static inline void slices_to_sges(const struct end *e, const struct slice *s, in
 		};
 }
 
+/* Where a WR goes, in the transports in which each says so. */
+static inline void wr_to_peer(const struct end *e, struct ibv_send_wr *wr)
+{
+	if (e->qp->qp_type == IBV_QPT_UD) {
+		wr->wr.ud.ah = e->ah;
+		wr->wr.ud.remote_qpn = e->peer_qpn;
+		wr->wr.ud.remote_qkey = PAIR_QKEY;
+	}
+	if (e->qp->qp_type == IBV_QPT_XRC_SEND)
+		wr->qp_type.xrc.remote_srqn = e->peer_srqn;
+}
+
 static inline int post_send_sges(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int n,
 				 unsigned int flags)
 {
@@ -534,13 +682,34 @@ static inline int post_recv_sges(struct ibv_qp *qp, uint64_t wr_id, struct ibv_s
 	return ibv_post_recv(qp, &wr, &bad);
 }
 
+/* To where the end takes its receives from. */
+static inline int post_recv_end(const struct end *e, uint64_t wr_id, struct ibv_sge *sge, int n)
+{
+	struct ibv_recv_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = sge,
+		.num_sge = n,
+	}, *bad = NULL;
+
+	return e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) :
+			ibv_post_recv(e->qp, &wr, &bad);
+}
+
 static inline int post_send_slices(struct end *e, uint64_t wr_id, const struct slice *s, int n,
 				   unsigned int flags)
 {
 	struct ibv_sge sge[MAX_SLICES];
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = sge,
+		.num_sge = n,
+		.opcode = IBV_WR_SEND,
+		.send_flags = flags,
+	}, *bad = NULL;
 
 	slices_to_sges(e, s, n, sge);
-	return post_send_sges(e->qp, wr_id, sge, n, flags);
+	wr_to_peer(e, &wr);
+	return ibv_post_send(e->qp, &wr, &bad);
 }
 
 static inline int post_recv_slices(struct end *e, uint64_t wr_id, const struct slice *s, int n)
@@ -548,7 +717,7 @@ static inline int post_recv_slices(struct end *e, uint64_t wr_id, const struct s
 	struct ibv_sge sge[MAX_SLICES];
 
 	slices_to_sges(e, s, n, sge);
-	return post_recv_sges(e->qp, wr_id, sge, n);
+	return post_recv_end(e, wr_id, sge, n);
 }
 
 static inline int post_send(struct end *e, uint64_t wr_id, uint32_t off, uint32_t len,
@@ -607,16 +776,17 @@ static inline struct ibv_wc expect_wc(struct __test_metadata *_metadata, struct 
 static inline void exchange(struct __test_metadata *_metadata, struct end *from, struct end *to,
 			    uint32_t len, uint64_t seed)
 {
+	uint32_t grh = from->qp->qp_type == IBV_QPT_UD ? GRH_LEN : 0;
 	struct ibv_wc wc;
 
 	fill(from->buf, len, seed);
-	memset(to->buf, 0, len);
-	ASSERT_EQ(0, post_recv(to, seed + 1, 0, len));
+	memset(to->buf, 0, grh + len);
+	ASSERT_EQ(0, post_recv(to, seed + 1, 0, grh + len));
 	ASSERT_EQ(0, post_send(from, seed, 0, len, IBV_SEND_SIGNALED));
 	expect_wc(_metadata, from->scq, seed, IBV_WC_SUCCESS);
 	wc = expect_wc(_metadata, to->rcq, seed + 1, IBV_WC_SUCCESS);
-	ASSERT_EQ(len, wc.byte_len);
-	ASSERT_EQ(0, memcmp(from->buf, to->buf, len));
+	ASSERT_EQ(grh + len, wc.byte_len);
+	ASSERT_EQ(0, memcmp(from->buf, to->buf + grh, len));
 }
 
 /* Readable before @ms are over. */
