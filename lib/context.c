@@ -60,6 +60,9 @@ static void set_ops(struct verbs_context *vctx)
 	vctx->query_port = vhca_query_port;
 	vctx->query_device_ex = vhca_query_device_ex;
 	vctx->create_cq_ex = vhca_create_cq_ex;
+	vctx->alloc_td = vhca_alloc_td;
+	vctx->dealloc_td = vhca_dealloc_td;
+	vctx->alloc_parent_domain = vhca_alloc_parent_domain;
 	vctx->close_xrcd = no_close_xrcd;
 }
 

@@ -3,7 +3,6 @@
  * cq.c: completion queues, their making and their end.
  */
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "vhca_verbs.h"
 
@@ -31,12 +30,11 @@ static void cq_destroy_in_kernel(struct ibv_context *context, uint32_t cqn)
 static int cq_map(struct ibv_context *context, struct vhca_cq *cq,
 		  const struct vhca_create_cq *cmd)
 {
-	cq->buf_size = cmd->buf_size;
-	cq->buf = mmap(NULL, cq->buf_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       context->cmd_fd, (off_t)cmd->buf_offset);
-	if (cq->buf == MAP_FAILED)
-		return errno;
-	cq->ring = cq->buf;
+	int err = vhca_buf_map(&cq->buf, context, cmd->buf_offset, cmd->buf_size);
+
+	if (err)
+		return err;
+	cq->ring = cq->buf.addr;
 	cq->shift = vhca_log2_up(cmd->cqe);
 	cq->mask = (1u << cq->shift) - 1;
 	return 0;
@@ -52,6 +50,7 @@ static int cq_setup(struct ibv_context *context, struct vhca_cq *cq,
 		.channel_fd = attr->channel ? attr->channel->fd : VHCA_INVALID_FD,
 		.uar = vhca_slot_uar(&cq->slot),
 		.slot = cq->slot.index,
+		.buf_addr = (uintptr_t)cq->buf.addr,
 	};
 	int err;
 
@@ -71,6 +70,12 @@ static int cq_setup(struct ibv_context *context, struct vhca_cq *cq,
 	return 0;
 }
 
+/* The parent domain that it is made with, or NULL. */
+static struct ibv_pd *cq_domain(const struct ibv_cq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain : NULL;
+}
+
 static int check_cq_attr(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	const struct vhca_context *ctx = to_vctx(context);
@@ -81,7 +86,20 @@ static int check_cq_attr(struct ibv_context *context, const struct ibv_cq_init_a
 		return EINVAL;
 	if (attr->channel && attr->channel->context != context)
 		return EINVAL;
+	if (cq_domain(attr) && cq_domain(attr)->context != context)
+		return EINVAL;
 	return 0;
+}
+
+static int cq_ask_buf(struct vhca_cq *cq, const struct ibv_cq_init_attr_ex *attr)
+{
+	int err = vhca_buf_ask(&cq->buf, cq_domain(attr),
+			       sizeof(*cq->ring) << vhca_log2_up(attr->cqe), VHCA_RESOURCE_CQ);
+
+	cq->lock.single = vhca_buf_single(&cq->buf) ||
+			  (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+			   attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+	return err;
 }
 
 static struct vhca_cq *cq_create(struct ibv_context *context,
@@ -99,6 +117,9 @@ static struct vhca_cq *cq_create(struct ibv_context *context,
 	err = vhca_slot_alloc(to_vctx(context), &cq->slot);
 	if (err)
 		goto err_free;
+	err = cq_ask_buf(cq, attr);
+	if (err)
+		goto err_slot;
 	/* Before the CQ exists: a channel must not go while a CQ may use it. */
 	vhca_channel_get(attr->channel);
 	err = cq_setup(context, cq, attr);
@@ -108,6 +129,8 @@ static struct vhca_cq *cq_create(struct ibv_context *context,
 
 err_channel:
 	vhca_channel_put(attr->channel);
+	vhca_buf_release(&cq->buf);
+err_slot:
 	vhca_slot_free(to_vctx(context), &cq->slot);
 err_free:
 	free(cq);
@@ -131,14 +154,13 @@ VHCA_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, v
 	return cq ? &cq->ibv : NULL;
 }
 
-/*
- * A single-threaded CQ is one that the application promises to poll from one
- * thread at a time; locking it all the same keeps that promise.
- */
 static int check_cq_attr_ex(const struct ibv_cq_init_attr_ex *attr)
 {
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!attr->parent_domain || !to_vpd(attr->parent_domain)->protection))
+		return EINVAL;
 	if (attr->wc_flags & ~WC_FLAGS_SUPPORTED)
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
@@ -174,7 +196,7 @@ VHCA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)
 		return err;
 	vhca_acks_wait(&cq->comp_acks, cmd.comp_events);
 	vhca_acks_wait(&cq->async_acks, cmd.async_events);
-	munmap(cq->buf, cq->buf_size);
+	vhca_buf_release(&cq->buf);
 	vhca_slot_free(to_vctx(ibcq->context), &cq->slot);
 	vhca_channel_put(ibcq->channel);
 	free(cq);

@@ -6,6 +6,9 @@
  * may have lost its CPU.
  *
  * 0: free, 1: held, 2: held and somebody may sleep.
+ *
+ * Of a queue that the application promises to use from one thread at a time it is
+ * no lock at all.
  */
 #ifndef VHCA_LOCK_H
 #define VHCA_LOCK_H
@@ -15,6 +18,7 @@
 
 struct vhca_lock {
 	uint32_t word;
+	bool single;
 };
 
 void vhca_lock_slow(struct vhca_lock *lock);
@@ -30,13 +34,14 @@ static inline bool vhca_trylock(struct vhca_lock *lock)
 
 static inline void vhca_lock(struct vhca_lock *lock)
 {
-	if (__builtin_expect(!vhca_trylock(lock), 0))
+	if (!lock->single && __builtin_expect(!vhca_trylock(lock), 0))
 		vhca_lock_slow(lock);
 }
 
 static inline void vhca_unlock(struct vhca_lock *lock)
 {
-	if (__builtin_expect(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2, 0))
+	if (!lock->single &&
+	    __builtin_expect(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2, 0))
 		vhca_unlock_slow(lock);
 }
 

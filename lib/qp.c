@@ -3,7 +3,6 @@
  * qp.c: queue pairs, their making, their attributes and their end.
  */
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "vhca_verbs.h"
 
@@ -106,15 +105,20 @@ static void qp_free(struct vhca_qp *qp)
 	free(qp);
 }
 
+static size_t qp_buf_size(const struct vhca_qp *qp)
+{
+	return qp->sq.size + (sizeof(struct vhca_wqe_data) << qp->rq.sge_shift) *
+			     (qp->rq.mask + 1);
+}
+
 static int qp_map(struct vhca_qp *qp, struct ibv_context *context,
 		  const struct vhca_create_qp *cmd)
 {
-	qp->buf_size = cmd->buf_size;
-	qp->buf = mmap(NULL, qp->buf_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		       context->cmd_fd, (off_t)cmd->buf_offset);
-	if (qp->buf == MAP_FAILED)
-		return errno;
-	qp->sq.buf = qp->buf;
+	int err = vhca_buf_map(&qp->buf, context, cmd->buf_offset, cmd->buf_size);
+
+	if (err)
+		return err;
+	qp->sq.buf = qp->buf.addr;
 	qp->rq.buf = (void *)(qp->sq.buf + qp->sq.size);
 	return 0;
 }
@@ -156,6 +160,7 @@ static int qp_setup(struct vhca_qp *qp, struct ibv_pd *pd, const struct ibv_qp_i
 		.sq_shift = (uint8_t)geo->sq_shift,
 		.rq_shift = (uint8_t)geo->rq_shift,
 		.rq_sge_shift = (uint8_t)geo->rq_sge_shift,
+		.buf_addr = (uintptr_t)qp->buf.addr,
 	};
 	int err;
 
@@ -168,11 +173,9 @@ static int qp_setup(struct vhca_qp *qp, struct ibv_pd *pd, const struct ibv_qp_i
 	qp_init_ibv(qp, pd, attr, cmd.qpn);
 	err = vhca_qp_remember(to_vctx(pd->context), qp);
 	if (err)
-		goto err_unmap;
+		goto err_destroy;
 	return 0;
 
-err_unmap:
-	munmap(qp->buf, qp->buf_size);
 err_destroy:
 	qp_destroy_in_kernel(pd->context, cmd.qpn);
 	return err;
@@ -207,14 +210,21 @@ VHCA_EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_a
 	err = vhca_slot_alloc(ctx, &qp->slot);
 	if (err)
 		goto err_free;
+	err = vhca_buf_ask(&qp->buf, pd, qp_buf_size(qp), VHCA_RESOURCE_QP);
+	if (err)
+		goto err_slot;
+	qp->sq.lock.single = vhca_buf_single(&qp->buf);
+	qp->rq.lock.single = vhca_buf_single(&qp->buf);
 	pthread_mutex_lock(&ctx->qp_lock);
 	err = qp_setup(qp, pd, attr, &geo);
 	pthread_mutex_unlock(&ctx->qp_lock);
 	if (err)
-		goto err_slot;
+		goto err_buf;
 	qp_report_cap(qp, &attr->cap);
 	return &qp->ibv;
 
+err_buf:
+	vhca_buf_release(&qp->buf);
 err_slot:
 	vhca_slot_free(ctx, &qp->slot);
 err_free:
@@ -246,7 +256,7 @@ VHCA_EXPORT int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (err)
 		return err;
 	vhca_acks_wait(&qp->async_acks, cmd.async_events);
-	munmap(qp->buf, qp->buf_size);
+	vhca_buf_release(&qp->buf);
 	vhca_slot_free(ctx, &qp->slot);
 	qp_free(qp);
 	return 0;

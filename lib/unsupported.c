@@ -151,19 +151,6 @@ VHCA_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	return vhca_null(EOPNOTSUPP);
 }
 
-VHCA_EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	(void)context;
-	(void)pd_handle;
-	return vhca_null(EOPNOTSUPP);
-}
-
-VHCA_EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-	errno = EOPNOTSUPP;
-}
-
 VHCA_EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 {
 	(void)pd;

@@ -16,6 +16,7 @@
 
 #include "acks.h"
 #include "barrier.h"
+#include "domain.h"
 #include "lock.h"
 
 /* Everything is hidden but what the public ABI names. */
@@ -112,8 +113,7 @@ struct vhca_cq {
 	};
 	struct vhca_acks comp_acks;
 	struct vhca_acks async_acks;
-	void *buf;
-	size_t buf_size;
+	struct vhca_buf buf;
 
 	struct vhca_lock lock __attribute__((aligned(64)));
 	uint32_t ci;
@@ -198,8 +198,7 @@ struct vhca_rq {
 struct vhca_qp {
 	struct ibv_qp ibv;
 	struct vhca_acks async_acks;
-	void *buf;
-	size_t buf_size;
+	struct vhca_buf buf;
 	bool sig_all;
 	struct vhca_slot slot;
 	struct vhca_sq sq __attribute__((aligned(64)));

@@ -589,18 +589,15 @@ TEST_F(ctx, objects_that_are_not_there_give_eopnotsupp)
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 10, .max_sge = 1 } };
 	struct ibv_alloc_dm_attr dm = { .length = 4096 };
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 0, .fd = -1, .oflags = O_CREAT };
-	struct ibv_td_init_attr td = {};
 
 	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_create_srq(self->pd, &srq));
 	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_alloc_mw(self->pd, IBV_MW_TYPE_1));
 	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_alloc_dm(self->ctx, &dm));
 	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_open_xrcd(self->ctx, &xrcd));
-	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_alloc_td(self->ctx, &td));
 	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_alloc_null_mr(self->pd));
 	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_reg_dmabuf_mr(self->pd, 0, 4096, 0, 0,
 							IBV_ACCESS_LOCAL_WRITE));
 	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_import_device(0));
-	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_import_pd(self->ctx, 0));
 }
 
 TEST_F(ctx, qp_types_that_are_not_there_give_eopnotsupp)
