@@ -13,20 +13,6 @@
  * Inline functions of <infiniband/verbs.h> call through these without a look at
  * the pointer, so what does not exist has one all the same.
  */
-static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	(void)qp;
-	(void)mw;
-	(void)bind;
-	return EOPNOTSUPP;
-}
-
-static int no_dealloc_mw(struct ibv_mw *mw)
-{
-	(void)mw;
-	return EOPNOTSUPP;
-}
-
 static int no_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			    struct ibv_recv_wr **bad_wr)
 {
@@ -53,8 +39,9 @@ static void set_ops(struct verbs_context *vctx)
 	ops->req_notify_cq = vhca_req_notify_cq;
 	ops->post_send = vhca_post_send;
 	ops->post_recv = vhca_post_recv;
-	ops->bind_mw = no_bind_mw;
-	ops->dealloc_mw = no_dealloc_mw;
+	ops->alloc_mw = vhca_alloc_mw;
+	ops->bind_mw = vhca_bind_mw;
+	ops->dealloc_mw = vhca_dealloc_mw;
 	ops->post_srq_recv = no_post_srq_recv;
 
 	vctx->query_port = vhca_query_port;
@@ -63,6 +50,10 @@ static void set_ops(struct verbs_context *vctx)
 	vctx->alloc_td = vhca_alloc_td;
 	vctx->dealloc_td = vhca_dealloc_td;
 	vctx->alloc_parent_domain = vhca_alloc_parent_domain;
+	vctx->alloc_null_mr = vhca_alloc_null_mr;
+	vctx->alloc_dm = vhca_alloc_dm;
+	vctx->free_dm = vhca_free_dm;
+	vctx->reg_dm_mr = vhca_reg_dm_mr;
 	vctx->close_xrcd = no_close_xrcd;
 }
 
@@ -93,7 +84,8 @@ static int ask_kernel(struct vhca_context *ctx)
 	return 0;
 }
 
-VHCA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+/* On success the descriptor is the context's. */
+static struct ibv_context *context_new(struct ibv_device *device, int cmd_fd)
 {
 	struct vhca_context *ctx;
 	struct ibv_context *ibv;
@@ -103,15 +95,12 @@ VHCA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (!ctx)
 		return NULL;
 	ibv = &ctx->vctx.context;
-	ibv->cmd_fd = open_file(device);
-	if (ibv->cmd_fd < 0) {
-		err = errno;
-		goto err_free;
-	}
+	ibv->cmd_fd = cmd_fd;
 	err = ask_kernel(ctx);
-	if (err)
-		goto err_close;
-
+	if (err) {
+		free(ctx);
+		return vhca_null(err);
+	}
 	set_ops(&ctx->vctx);
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_mutex_init(&ctx->uar_lock, NULL);
@@ -119,12 +108,39 @@ VHCA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ibv->device = device;
 	vhca_device_get(to_vdev(device));
 	return ibv;
+}
 
-err_close:
-	close(ibv->cmd_fd);
-err_free:
-	free(ctx);
-	return vhca_null(err);
+VHCA_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context;
+	int fd, err;
+
+	fd = open_file(device);
+	if (fd < 0)
+		return NULL;
+	context = context_new(device, fd);
+	if (!context) {
+		err = errno;
+		close(fd);
+		return vhca_null(err);
+	}
+	return context;
+}
+
+/*
+ * The kernel's context is the one behind the descriptor, with all its objects. UARs,
+ * queues and async events are this context's own.
+ */
+VHCA_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct ibv_device *device = vhca_device_of_file(cmd_fd);
+	struct ibv_context *context;
+
+	if (!device)
+		return NULL;
+	context = context_new(device, cmd_fd);
+	vhca_device_put(to_vdev(device));
+	return context;
 }
 
 VHCA_EXPORT int ibv_close_device(struct ibv_context *context)

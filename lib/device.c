@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "vhca_verbs.h"
@@ -144,6 +146,42 @@ VHCA_EXPORT void ibv_free_device_list(struct ibv_device **list)
 	for (i = 0; list[i]; i++)
 		vhca_device_put(to_vdev(list[i]));
 	free(list);
+}
+
+static bool is_device_of(struct ibv_device *device, const struct stat *st)
+{
+	char want[32], dev[32];
+
+	snprintf(want, sizeof(want), "%u:%u", major(st->st_rdev), minor(st->st_rdev));
+	return ibv_read_sysfs_file(device->dev_path, "dev", dev, sizeof(dev)) > 0 &&
+	       !strcmp(dev, want);
+}
+
+/**
+ * vhca_device_of_file - the device behind an open file
+ * @fd: descriptor
+ *
+ * Return: the device, to be given back by vhca_device_put(), or NULL with errno.
+ */
+struct ibv_device *vhca_device_of_file(int fd)
+{
+	struct ibv_device *found = NULL;
+	struct ibv_device **list;
+	struct stat st;
+	int i;
+
+	if (fstat(fd, &st))
+		return NULL;
+	list = ibv_get_device_list(NULL);
+	if (!list)
+		return NULL;
+	for (i = 0; list[i] && !found; i++)
+		if (S_ISCHR(st.st_mode) && is_device_of(list[i], &st))
+			found = list[i];
+	if (found)
+		vhca_device_get(to_vdev(found));
+	ibv_free_device_list(list);
+	return found ? found : vhca_null(ENODEV);
 }
 
 VHCA_EXPORT const char *ibv_get_device_name(struct ibv_device *device)

@@ -46,11 +46,17 @@ static int uar_map(struct ibv_context *ctx, struct vhca_uar *uar,
 	return 0;
 }
 
+static void uar_free_in_kernel(struct ibv_context *ctx, uint32_t number)
+{
+	struct vhca_object cmd = { .number = number };
+
+	vhca_ioctl(ctx, VHCA_IOC_FREE_UAR, &cmd);
+}
+
 static int uar_add(struct vhca_context *ctx)
 {
 	struct ibv_context *ibv = &ctx->vctx.context;
 	struct vhca_alloc_uar cmd = { 0 };
-	struct vhca_object free_cmd = { 0 };
 	struct vhca_uar *uar;
 	int err;
 
@@ -70,8 +76,7 @@ static int uar_add(struct vhca_context *ctx)
 	return 0;
 
 err_uar:
-	free_cmd.number = cmd.uar;
-	vhca_ioctl(ibv, VHCA_IOC_FREE_UAR, &free_cmd);
+	uar_free_in_kernel(ibv, cmd.uar);
 err_free:
 	free(uar);
 	return err;
@@ -133,7 +138,7 @@ uint32_t vhca_slot_uar(const struct vhca_slot *slot)
 	return slot->uar->number;
 }
 
-/* The kernel frees its part when the file is closed. */
+/* The file may be another process's, too, and live on. */
 void vhca_uar_free_all(struct vhca_context *ctx)
 {
 	struct vhca_uar *uar = ctx->uars;
@@ -143,6 +148,7 @@ void vhca_uar_free_all(struct vhca_context *ctx)
 
 		munmap(uar->page, VHCA_UAR_PAGE_SIZE);
 		munmap(uar->dbr, VHCA_UAR_PAGE_SIZE);
+		uar_free_in_kernel(&ctx->vctx.context, uar->number);
 		free(uar);
 		uar = next;
 	}

@@ -43,6 +43,7 @@ struct vhca_device {
 
 void vhca_device_get(struct vhca_device *dev);
 void vhca_device_put(struct vhca_device *dev);
+struct ibv_device *vhca_device_of_file(int fd);
 
 struct vhca_uar;
 
@@ -86,6 +87,20 @@ struct vhca_context {
 	pthread_mutex_t qp_lock;
 	struct vhca_qp **qps[VHCA_QP_TABLE_SIZE];
 };
+
+/**
+ * struct vhca_mr - memory region
+ * @ibv: what the application sees.
+ * @zero_based: WQEs name its first byte by 0.
+ */
+struct vhca_mr {
+	struct ibv_mr ibv;
+	bool zero_based;
+};
+
+#define VHCA_MR_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+			 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
 struct vhca_ah {
 	struct ibv_ah ibv;
@@ -287,6 +302,23 @@ int vhca_query_device_ex(struct ibv_context *context,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
 int vhca_query_port(struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr, size_t attr_len);
+
+/* mr.c */
+int vhca_mr_check_access(unsigned int access, unsigned int supported);
+struct ibv_mr *vhca_reg_special_mr(struct ibv_pd *pd, unsigned long ioc,
+				   struct vhca_reg_special_mr *cmd);
+struct ibv_mr *vhca_alloc_null_mr(struct ibv_pd *pd);
+
+/* mw.c */
+struct ibv_mw *vhca_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vhca_dealloc_mw(struct ibv_mw *mw);
+int vhca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+
+/* dm.c */
+struct ibv_dm *vhca_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int vhca_free_dm(struct ibv_dm *dm);
+struct ibv_mr *vhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+			      size_t length, unsigned int access);
 
 /* cq.c */
 struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
