@@ -40,6 +40,12 @@ static const struct admin_op admin_ops[] = {
 	[VHCA_CMD_MODIFY_QP]	= { vdev_modify_qp, sizeof(struct vhca_cmd_modify_qp) },
 	[VHCA_CMD_QUERY_QP]	= { vdev_query_qp, NUMBER },
 	[VHCA_CMD_DESTROY_QP]	= { vdev_destroy_qp, NUMBER },
+	[VHCA_CMD_ALLOC_XRCD]	= { vdev_alloc_xrcd, 0 },
+	[VHCA_CMD_FREE_XRCD]	= { vdev_free_xrcd, NUMBER },
+	[VHCA_CMD_CREATE_SRQ]	= { vdev_create_srq, sizeof(struct vhca_cmd_create_srq) },
+	[VHCA_CMD_MODIFY_SRQ]	= { vdev_modify_srq, sizeof(struct vhca_cmd_modify_srq) },
+	[VHCA_CMD_QUERY_SRQ]	= { vdev_query_srq, NUMBER },
+	[VHCA_CMD_DESTROY_SRQ]	= { vdev_destroy_srq, NUMBER },
 };
 
 /* Registers */
@@ -82,6 +88,10 @@ void vdev_regs_init(struct vdev *dev)
 	write_two(dev, VHCA_REG_MAX_MR_SIZE, VDEV_MAX_MR_SIZE);
 	vdev_reg_write(dev, VHCA_REG_ACK_DELAY, VDEV_ACK_DELAY);
 	vdev_reg_write(dev, VHCA_REG_NUM_PORTS, VDEV_NUM_PORTS);
+	vdev_reg_write(dev, VHCA_REG_MAX_SRQ, VDEV_MAX_SRQ);
+	vdev_reg_write(dev, VHCA_REG_MAX_SRQ_SHIFT, VHCA_RQ_MAX_SHIFT);
+	vdev_reg_write(dev, VHCA_REG_MAX_SRQ_SGE, VDEV_MAX_SRQ_SGE);
+	vdev_reg_write(dev, VHCA_REG_MAX_XRCD, VDEV_MAX_XRCD);
 }
 
 static void admin_fatal(struct vdev *dev, const char *why)
@@ -94,9 +104,10 @@ static void admin_reset(struct vdev *dev)
 {
 	lockdep_assert_held(&dev->admin_lock);
 	vdev_forget_qps(dev);
+	vdev_forget_srqs(dev);
 	vdev_forget_cqs(dev);
 	vdev_forget_mkeys(dev);
-	vdev_forget_pds(dev);
+	vdev_forget_domains(dev);
 	vdev_forget_uars(dev);
 	vdev_forget_eqs(dev);
 	vdev_msix_drop(dev);

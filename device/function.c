@@ -263,8 +263,10 @@ static struct vdev *function_alloc(unsigned int index)
 	INIT_WORK(&dev->reset_work, function_reset);
 	mutex_init(&dev->admin_lock);
 	xa_init_flags(&dev->pds, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->xrcds, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->mkeys, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->srqs, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC);
 	return dev;
 }
@@ -317,8 +319,10 @@ static void function_destroy(unsigned int index)
 	vdev_engine_stop(dev);
 	vdev_msix_exit(dev);
 	xa_destroy(&dev->pds);
+	xa_destroy(&dev->xrcds);
 	xa_destroy(&dev->mkeys);
 	xa_destroy(&dev->cqs);
+	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->qps);
 	pci_dev_put(dev->pdev);
 	block_free(dev);

@@ -21,31 +21,115 @@ static enum hrtimer_restart qp_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static u8 qp_init(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
-{
-	u64 dbr = be64_to_cpu(in->dbr);
-	size_t size;
+#define QP_TYPES	(BIT(VHCA_PRM_QPT_RC) | BIT(VHCA_PRM_QPT_UC) | BIT(VHCA_PRM_QPT_UD) | \
+			 BIT(VHCA_PRM_QPT_XRC_SEND) | BIT(VHCA_PRM_QPT_XRC_RECV))
 
-	if (be32_to_cpu(in->type) != VHCA_PRM_QPT_RC ||
+/* Flags that a QP of a type may have. */
+static u8 qp_flags(u8 type)
+{
+	return type == VHCA_PRM_QPT_UD ? VHCA_QPF_BLOCK_LOOPBACK : 0;
+}
+
+/* Are the fields in range, and those zero of what such a QP does not have? */
+static bool qp_shape_ok(const struct vhca_cmd_create_qp *in)
+{
+	u32 type = be32_to_cpu(in->type);
+	bool xrc_recv = type == VHCA_PRM_QPT_XRC_RECV;
+	bool xrc = xrc_recv || type == VHCA_PRM_QPT_XRC_SEND;
+
+	if (type > VHCA_PRM_QPT_XRC_RECV || !(BIT(type) & QP_TYPES) ||
+	    in->flags & ~qp_flags(type) || in->bf_slot ||
 	    in->sq_shift > VHCA_SQ_MAX_SHIFT || in->rq_shift > VHCA_RQ_MAX_SHIFT ||
 	    in->rq_sge_shift > VHCA_RQ_MAX_SGE_SHIFT ||
-	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)) ||
-	    !IS_ALIGNED(dbr, VHCA_UAR_SLOT_SIZE))
+	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)))
+		return false;
+	if ((xrc || in->srqn) && (in->rq_shift || in->rq_sge_shift))
+		return false;
+	if (xrc && (in->recv_cqn || in->srqn))
+		return false;
+	if (xrc_recv)
+		return !(in->pd || in->send_cqn || in->sq_shift || in->pages);
+	return !in->xrcd;
+}
+
+/* The objects that the QP works with; those that it is to have must be there. */
+static u8 qp_find_objects(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
+{
+	struct vdev *dev = qp->dev;
+
+	qp->send_cq = xa_load(&dev->cqs, be32_to_cpu(in->send_cqn));
+	qp->recv_cq = xa_load(&dev->cqs, be32_to_cpu(in->recv_cqn));
+	if (vdev_qp_has_sq(qp) && !qp->send_cq)
+		return VHCA_CMD_BAD_OBJECT;
+	if (qp->type < VHCA_PRM_QPT_XRC_SEND && !qp->recv_cq)
+		return VHCA_CMD_BAD_OBJECT;
+	if (in->srqn) {
+		qp->srq = vdev_srq_find(dev, be32_to_cpu(in->srqn));
+		/* Those of XRC are named by the messages. */
+		if (!qp->srq || qp->srq->xrcd)
+			return VHCA_CMD_BAD_OBJECT;
+	}
+	return VHCA_CMD_OK;
+}
+
+static u8 qp_map(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
+{
+	u64 dbr = be64_to_cpu(in->dbr);
+	size_t size = 0;
+
+	if (!IS_ALIGNED(dbr, VHCA_UAR_SLOT_SIZE))
 		return VHCA_CMD_BAD_PARAM;
+	qp->dbr = vdev_dma(dbr, sizeof(*qp->dbr));
+	if (!qp->dbr)
+		return VHCA_CMD_BAD_PARAM;
+	if (vdev_qp_has_sq(qp))
+		size = (size_t)VHCA_WQEBB_SIZE << qp->sq_shift;
+	if (vdev_qp_has_rq(qp))
+		size += (size_t)VHCA_WQE_SEG_SIZE << qp->rq_shift << qp->rq_sge_shift;
+	return size ? vdev_buf_map(&qp->buf, be64_to_cpu(in->pages), size) : VHCA_CMD_OK;
+}
+
+static u8 qp_init(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
+{
+	u8 status;
+
+	if (!qp_shape_ok(in))
+		return VHCA_CMD_BAD_PARAM;
+	qp->type = be32_to_cpu(in->type);
+	qp->create_flags = in->flags;
 	qp->sq_shift = in->sq_shift;
 	qp->rq_shift = in->rq_shift;
 	qp->rq_sge_shift = in->rq_sge_shift;
 	qp->pd = be32_to_cpu(in->pd);
-	qp->send_cq = xa_load(&qp->dev->cqs, be32_to_cpu(in->send_cqn));
-	qp->recv_cq = xa_load(&qp->dev->cqs, be32_to_cpu(in->recv_cqn));
-	if (!qp->send_cq || !qp->recv_cq)
-		return VHCA_CMD_BAD_OBJECT;
-	qp->dbr = vdev_dma(dbr, sizeof(*qp->dbr));
-	if (!qp->dbr)
-		return VHCA_CMD_BAD_PARAM;
-	size = ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
-	       ((size_t)VHCA_WQE_SEG_SIZE << qp->rq_shift << qp->rq_sge_shift);
-	return vdev_buf_map(&qp->buf, be64_to_cpu(in->pages), size);
+	qp->xrcd = be32_to_cpu(in->xrcd);
+	status = qp_find_objects(qp, in);
+	return status ?: qp_map(qp, in);
+}
+
+static u8 qp_get_domain(struct vdev_qp *qp)
+{
+	if (qp->type == VHCA_PRM_QPT_XRC_RECV)
+		return vdev_xrcd_get(qp->dev, qp->xrcd);
+	return vdev_pd_get(qp->dev, qp->pd);
+}
+
+static void qp_put_domain(struct vdev_qp *qp)
+{
+	if (qp->type == VHCA_PRM_QPT_XRC_RECV)
+		vdev_xrcd_put(qp->dev, qp->xrcd);
+	else
+		vdev_pd_put(qp->dev, qp->pd);
+}
+
+/* One more user, or one less, of what qp_find_objects() found. */
+static void qp_count_users(struct vdev_qp *qp, int n)
+{
+	if (qp->send_cq)
+		qp->send_cq->users += n;
+	if (qp->recv_cq)
+		qp->recv_cq->users += n;
+	if (qp->srq)
+		qp->srq->users += n;
 }
 
 static struct vdev_qp *qp_alloc(struct vdev *dev)
@@ -77,7 +161,7 @@ u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 	status = qp_init(qp, in);
 	if (status)
 		goto err_free;
-	status = vdev_pd_get(dev, qp->pd);
+	status = qp_get_domain(qp);
 	if (status)
 		goto err_buf;
 	err = xa_alloc_cyclic(&dev->qps, &qp->qpn, NULL,
@@ -85,22 +169,21 @@ u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 			      GFP_KERNEL);
 	if (err < 0) {
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
-		goto err_pd;
+		goto err_domain;
 	}
 	status = vdev_uar_bind(dev, be32_to_cpu(in->uar), be32_to_cpu(in->slot),
 			       &qp->db);
 	if (status)
 		goto err_erase;
-	qp->send_cq->users++;
-	qp->recv_cq->users++;
+	qp_count_users(qp, 1);
 	xa_store(&dev->qps, qp->qpn, qp, GFP_KERNEL);	/* replaces: no allocation */
 	done->number = cpu_to_be32(qp->qpn);
 	return VHCA_CMD_OK;
 
 err_erase:
 	xa_erase(&dev->qps, qp->qpn);
-err_pd:
-	vdev_pd_put(dev, qp->pd);
+err_domain:
+	qp_put_domain(qp);
 err_buf:
 	vdev_buf_unmap(&qp->buf);
 err_free:
@@ -128,12 +211,14 @@ static void qp_reset(struct vdev_qp *qp)
 	clear_bit(VDEV_QP_WAITING, &qp->flags);
 	clear_bit(VDEV_QP_DRAINING, &qp->flags);
 	clear_bit(VDEV_QP_ESTABLISHED, &qp->flags);
+	clear_bit(VDEV_QP_LAST_WQE, &qp->flags);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->send.busy = false;
 	qp->send.ci = 0;
 	qp->send.rnr_tries = 0;
 	qp->send.tries = 0;
 	qp->recv.busy = false;
+	qp->recv.held = false;
 	qp->recv.ci = 0;
 	WRITE_ONCE(qp->dbr->rq_watch, 0);
 	vdev_db_forget(&qp->db);
@@ -148,9 +233,8 @@ static void qp_free(struct vdev *dev, struct vdev_qp *qp)
 	vdev_uar_unbind(&qp->db);
 	vdev_engine_drop_qp(qp);
 	synchronize_srcu_expedited(&vdev_srcu);
-	qp->send_cq->users--;
-	qp->recv_cq->users--;
-	vdev_pd_put(dev, qp->pd);
+	qp_count_users(qp, -1);
+	qp_put_domain(qp);
 	vdev_buf_unmap(&qp->buf);
 	kfree(qp);
 }
@@ -182,6 +266,7 @@ static const u8 qp_next[VHCA_QP_STATES] = {
 	[VHCA_QP_RTR]	= BIT(VHCA_QP_RTS),
 	[VHCA_QP_RTS]	= BIT(VHCA_QP_RTS) | BIT(VHCA_QP_SQD),
 	[VHCA_QP_SQD]	= BIT(VHCA_QP_SQD) | BIT(VHCA_QP_RTS),
+	[VHCA_QP_SQE]	= BIT(VHCA_QP_RTS),
 };
 
 static u8 qp_check_state(const struct vdev_qp *qp, const struct vhca_prm_qp *in,
@@ -200,7 +285,7 @@ static u8 qp_check_state(const struct vdev_qp *qp, const struct vhca_prm_qp *in,
 
 #define QPM_KNOWN (VHCA_QPM_STATE | VHCA_QPM_CUR_STATE | VHCA_QPM_SQD_NOTIFY | \
 		   VHCA_QPM_ACCESS | VHCA_QPM_PKEY_INDEX | VHCA_QPM_PORT | \
-		   VHCA_QPM_AV | VHCA_QPM_PATH_MTU | VHCA_QPM_TIMEOUT | \
+		   VHCA_QPM_QKEY | VHCA_QPM_AV | VHCA_QPM_PATH_MTU | VHCA_QPM_TIMEOUT | \
 		   VHCA_QPM_RETRY_CNT | VHCA_QPM_RNR_RETRY | VHCA_QPM_RQ_PSN | \
 		   VHCA_QPM_MAX_RD_ATOMIC | VHCA_QPM_MIN_RNR_TIMER | \
 		   VHCA_QPM_SQ_PSN | VHCA_QPM_MAX_DEST_RD_ATOMIC | \
@@ -286,6 +371,8 @@ static void qp_set_attr(struct vdev_qp *qp, const struct vhca_prm_qp *in, u32 ma
 		attr->access = in->access;
 	if (mask & VHCA_QPM_PORT)
 		attr->port = in->port;
+	if (mask & VHCA_QPM_QKEY)
+		attr->qkey = in->qkey;
 	if (mask & VHCA_QPM_AV)
 		qp_set_av(qp, in);
 	if (mask & VHCA_QPM_PATH_MTU)
@@ -310,6 +397,18 @@ static void qp_set_attr(struct vdev_qp *qp, const struct vhca_prm_qp *in, u32 ma
 		qp->send.psn = be32_to_cpu(in->sq_psn);
 }
 
+/*
+ * What was posted before the way out of SQE is not executed behind it. False when
+ * there is no way out any more.
+ */
+static bool qp_flush_send(struct vdev_qp *qp)
+{
+	struct vdev_budget all = { .wqes = INT_MAX };
+
+	vdev_requester_flush(qp, &all);
+	return qp->state == VHCA_QP_SQE;
+}
+
 static void qp_set_state(struct vdev_qp *qp, u8 state)
 {
 	if (state == VHCA_QP_RESET) {
@@ -320,11 +419,21 @@ static void qp_set_state(struct vdev_qp *qp, u8 state)
 		vdev_qp_fail(qp, 0);
 		return;
 	}
+	if (qp->state == VHCA_QP_SQE && !qp_flush_send(qp))
+		return;
 	if (state != VHCA_QP_SQD)
 		clear_bit(VDEV_QP_DRAINING, &qp->flags);
 	else if (qp->state == VHCA_QP_RTS)
 		set_bit(VDEV_QP_DRAINING, &qp->flags);
 	WRITE_ONCE(qp->state, state);
+}
+
+/* A datagram brings its own address, and has no PSN. */
+static u32 qp_rtr_needs(const struct vdev_qp *qp)
+{
+	if (qp->type == VHCA_PRM_QPT_UD)
+		return 0;
+	return VHCA_QPM_PATH_MTU | VHCA_QPM_AV | VHCA_QPM_DEST_QPN | VHCA_QPM_RQ_PSN;
 }
 
 u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd,
@@ -339,15 +448,15 @@ u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 	if (!qp)
 		return VHCA_CMD_BAD_OBJECT;
 	if (cmd->modify_qp.rsvd || in->rsvd || in->sq_draining ||
-	    mask & ~QPM_KNOWN || !qp_values_ok(in, mask))
+	    mask & ~QPM_KNOWN || !qp_values_ok(in, mask) ||
+	    (mask & VHCA_QPM_QKEY && qp->type != VHCA_PRM_QPT_UD))
 		return status;
 
 	idx = srcu_read_lock(&vdev_srcu);
 	qp_lock(qp);
 	status = qp_check_state(qp, in, mask);
 	if (!status && mask & VHCA_QPM_STATE && in->state == VHCA_QP_RTR &&
-	    !(mask & VHCA_QPM_PATH_MTU && mask & VHCA_QPM_AV &&
-	      mask & VHCA_QPM_DEST_QPN && mask & VHCA_QPM_RQ_PSN))
+	    qp_rtr_needs(qp) & ~mask)
 		status = VHCA_CMD_BAD_PARAM;
 	if (!status) {
 		qp_set_attr(qp, in, mask);
@@ -394,6 +503,20 @@ void vdev_qp_fail(struct vdev_qp *qp, u8 event)
 	if (event && old != VHCA_QP_ERR)
 		vdev_async_event(qp->dev, event, qp->qpn);
 	vdev_engine_queue_qp(qp);
+}
+
+void vdev_qp_fail_send(struct vdev_qp *qp)
+{
+	u8 old = READ_ONCE(qp->state);
+
+	if (qp->type != VHCA_PRM_QPT_UC && qp->type != VHCA_PRM_QPT_UD) {
+		vdev_qp_fail(qp, 0);
+		return;
+	}
+	clear_bit(VDEV_QP_DRAINING, &qp->flags);
+	/* The responder may be taking it to error. */
+	if (old != VHCA_QP_ERR)
+		cmpxchg(&qp->state, old, VHCA_QP_SQE);
 }
 
 void vdev_qp_fail_cq(struct vdev_cq *cq)

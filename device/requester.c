@@ -1,38 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sending half of a QP: fetches send WQEs, checks them, sends
- * their requests to the responder, handles its answers, completes.
- *
- * A WQE is read once, into send.wqe; what user space writes to the ring
- * afterwards changes nothing.
+ * The sending half of a QP: sends the requests of send WQEs to the responder,
+ * handles its answers, completes. UC and UD have no answers: what was sent is done.
  */
 #include "vdev.h"
 
 /* A long message goes in slices of this many bytes, so that others get a turn. */
 #define SLICE		65536
-
-/* What the WQE of an opcode is made of, and which way its data goes. */
-#define FORM_OUT	BIT(0)	/* data goes out: SGEs or inline payload */
-#define FORM_IN		BIT(1)	/* data comes in: SGEs that may be written */
-#define FORM_IMM	BIT(2)	/* immediate data in the control segment */
-#define FORM_RADDR	BIT(3)	/* a remote address segment */
-#define FORM_ATOMIC	BIT(4)	/* an atomic segment */
-
-static const u8 send_forms[] = {
-	[VHCA_OP_RDMA_WRITE]	 = FORM_OUT | FORM_RADDR,
-	[VHCA_OP_RDMA_WRITE_IMM] = FORM_OUT | FORM_RADDR | FORM_IMM,
-	[VHCA_OP_SEND]		 = FORM_OUT,
-	[VHCA_OP_SEND_IMM]	 = FORM_OUT | FORM_IMM,
-	[VHCA_OP_RDMA_READ]	 = FORM_IN | FORM_RADDR,
-	[VHCA_OP_ATOMIC_CS]	 = FORM_IN | FORM_RADDR | FORM_ATOMIC,
-	[VHCA_OP_ATOMIC_FA]	 = FORM_IN | FORM_RADDR | FORM_ATOMIC,
-};
-
-/*
- * A WQE is begun when the one before it has ended, so that a fence has nothing to
- * wait for, and one RDMA READ or atomic at a time is within every limit but zero.
- */
-#define WQE_FLAGS	(VHCA_WQE_SOLICITED | VHCA_WQE_SIGNALED | VHCA_WQE_FENCE)
 
 /* Responder's RNR timer, by its encoding, in units of 10 us. */
 static const u32 rnr_time[32] = {
@@ -59,7 +33,7 @@ static void send_complete(struct vdev_qp *qp, u8 status, u8 verr)
 		.opcode = VHCA_CQE_REQ,
 	};
 
-	if (status == VHCA_CQE_SUCCESS && send->form & FORM_IN)
+	if (status == VHCA_CQE_SUCCESS && send->form & VDEV_FORM_IN)
 		cqe.byte_len = cpu_to_be32(send->sgl.length);
 	send->ci += send->nbb;
 	send->busy = false;
@@ -75,162 +49,20 @@ static void send_complete(struct vdev_qp *qp, u8 status, u8 verr)
 static void send_fail(struct vdev_qp *qp, u8 status, u8 verr)
 {
 	send_complete(qp, status, verr);
-	vdev_qp_fail(qp, 0);
-}
-
-/* Basic blocks posted and not completed; more than the ring has: -1. */
-static int send_posted(struct vdev_qp *qp)
-{
-	/* Index before WQE; pairs with the library's barrier between the two. */
-	u16 pi = be32_to_cpu(smp_load_acquire(&qp->dbr->sq_pi));
-	u16 n = pi - qp->send.ci;
-
-	return n <= 1 << qp->sq_shift ? n : -1;
-}
-
-/* Copy the WQE's control segment, and take its length from the copy. */
-static u32 send_fetch_ctrl(struct vdev_qp *qp, struct vhca_wqe_ctrl *ctrl, int posted)
-{
-	u32 slot = qp->send.ci & ((1u << qp->sq_shift) - 1);
-	u32 ds;
-
-	memcpy(ctrl, qp->buf.addr + ((size_t)slot << VHCA_WQEBB_SHIFT), sizeof(*ctrl));
-	ds = be32_to_cpu(ctrl->qpn_ds) & VHCA_WQE_DS_MASK;
-	/* The slot counts as one basic block when the length makes no sense. */
-	if (!ds || ds > VHCA_WQE_MAX_SEGS || DIV_ROUND_UP(ds, 4) > posted)
-		ds = 0;
-	qp->send.nbb = max(DIV_ROUND_UP(ds, 4), 1u);
-	return ds;
-}
-
-/* Copy what follows the control segment, around the end of the ring. */
-static void send_fetch_segs(struct vdev_qp *qp, u32 nsegs)
-{
-	u32 ring = VHCA_WQEBB_SIZE << qp->sq_shift;
-	u32 at = ((qp->send.ci << VHCA_WQEBB_SHIFT) & (ring - 1)) + VHCA_WQE_SEG_SIZE;
-	u32 len = nsegs * VHCA_WQE_SEG_SIZE;
-	u32 n = min(len, ring - at);
-
-	memcpy(qp->send.wqe, qp->buf.addr + at, n);
-	memcpy(qp->send.wqe + n, qp->buf.addr, len - n);
-}
-
-/* The form of an opcode, 0 when there is no such opcode. */
-static u8 send_form(u8 opcode)
-{
-	return opcode < ARRAY_SIZE(send_forms) ? send_forms[opcode] : 0;
-}
-
-static bool send_head_ok(struct vdev_qp *qp, const struct vhca_wqe_ctrl *ctrl)
-{
-	return be32_to_cpu(ctrl->idx_opcode) >> VHCA_WQE_IDX_SHIFT == qp->send.ci &&
-	       be32_to_cpu(ctrl->qpn_ds) >> VHCA_WQE_QPN_SHIFT == qp->qpn &&
-	       !(ctrl->flags & ~WQE_FLAGS) &&
-	       !ctrl->signature && !ctrl->rsvd[0] && !ctrl->rsvd[1] &&
-	       (!ctrl->imm || qp->send.form & FORM_IMM);
-}
-
-/* Make a list of the segments, or of the inline payload that is there instead. */
-static bool send_parse_payload(struct vdev_qp *qp, const void *at, u32 nsegs)
-{
-	struct vdev_send *send = &qp->send;
-	const struct vhca_wqe_data *seg = at;
-	u32 count = nsegs ? be32_to_cpu(seg->byte_count) : 0;
-
-	if (!(count & VHCA_WQE_INLINE))
-		return vdev_sgl_init(&send->sgl, qp->dev, qp->pd,
-				     send->form & FORM_IN ? VHCA_MKEY_LOCAL_WRITE : 0,
-				     seg, nsegs);
-	count &= ~VHCA_WQE_INLINE;
-	if (!(send->form & FORM_OUT) || count > VHCA_MAX_INLINE ||
-	    DIV_ROUND_UP(count + sizeof(struct vhca_wqe_inline),
-			 VHCA_WQE_SEG_SIZE) != nsegs)
-		return false;
-	send->sgl = (struct vdev_sgl){
-		.inl = at + sizeof(struct vhca_wqe_inline),
-		.length = count,
-	};
-	return true;
-}
-
-/* Read the copied segments, one after the other; false when they are malformed. */
-static bool send_parse(struct vdev_qp *qp, u32 nsegs)
-{
-	struct vdev_send *send = &qp->send;
-	const void *at = send->wqe;
-
-	if (send->form & FORM_RADDR) {
-		const struct vhca_wqe_raddr *raddr = at;
-
-		if (!nsegs-- || raddr->rsvd)
-			return false;
-		send->raddr = be64_to_cpu(raddr->addr);
-		send->rkey = be32_to_cpu(raddr->rkey);
-		at += VHCA_WQE_SEG_SIZE;
-	}
-	if (send->form & FORM_ATOMIC) {
-		const struct vhca_wqe_atomic *atomic = at;
-
-		if (!nsegs-- || (send->opcode == VHCA_OP_ATOMIC_FA && atomic->compare))
-			return false;
-		send->swap_add = be64_to_cpu(atomic->swap_add);
-		send->compare = be64_to_cpu(atomic->compare);
-		at += VHCA_WQE_SEG_SIZE;
-	}
-	return send_parse_payload(qp, at, nsegs);
-}
-
-/* May the parsed WQE be executed? The status that says why not, and *@verr. */
-static u8 send_check(struct vdev_qp *qp, u8 *verr)
-{
-	struct vdev_send *send = &qp->send;
-
-	if (send->sgl.length > VDEV_MAX_MSG ||
-	    (send->form & FORM_ATOMIC && send->sgl.length != VHCA_ATOMIC_SIZE)) {
-		*verr = VHCA_VERR_MSG_SIZE;
-		return VHCA_CQE_LOC_LEN_ERR;
-	}
-	if (send->form & FORM_IN && !qp->attr.max_rd_atomic) {
-		*verr = VHCA_VERR_RD_ATOMIC;
-		return VHCA_CQE_LOC_QP_OP_ERR;
-	}
-	if (!vdev_sgl_check(&send->sgl)) {
-		*verr = send->sgl.verr;
-		return VHCA_CQE_LOC_PROT_ERR;
-	}
-	return VHCA_CQE_SUCCESS;
+	vdev_qp_fail_send(qp);
 }
 
 /* Take the next WQE in hand; false when it is at fault and was completed so. */
 static bool send_start(struct vdev_qp *qp, int posted)
 {
-	struct vdev_send *send = &qp->send;
-	struct vhca_wqe_ctrl ctrl;
-	u32 ds = send_fetch_ctrl(qp, &ctrl, posted);
-	u8 status = VHCA_CQE_LOC_QP_OP_ERR;
 	u8 verr = VHCA_VERR_NONE;
+	u8 status = vdev_send_fetch(qp, posted, &verr);
 
-	send->flags = ctrl.flags;
-	send->imm = ctrl.imm;
-	send->opcode = be32_to_cpu(ctrl.idx_opcode);
-	send->form = send_form(send->opcode);
-	send->offset = 0;
-	if (!ds || !send_head_ok(qp, &ctrl)) {
-		verr = VHCA_VERR_WQE_HEAD;
-	} else if (!send->form) {
-		verr = VHCA_VERR_WQE_OPCODE;
-	} else {
-		send_fetch_segs(qp, ds - 1);
-		if (!send_parse(qp, ds - 1))
-			verr = VHCA_VERR_WQE_SEG;
-		else
-			status = send_check(qp, &verr);
-	}
 	if (status) {
 		send_fail(qp, status, verr);
 		return false;
 	}
-	send->busy = true;
+	qp->send.busy = true;
 	return true;
 }
 
@@ -268,10 +100,21 @@ static void send_acked(struct vdev_qp *qp, const struct vdev_request *req)
 		send_complete(qp, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
 }
 
+/* Does the responder answer? */
+static bool send_reliable(const struct vdev_qp *qp)
+{
+	return qp->type == VHCA_PRM_QPT_RC || qp->type == VHCA_PRM_QPT_XRC_SEND;
+}
+
 static void send_answer(struct vdev_qp *qp, const struct vdev_request *req,
 			const struct vdev_response *resp)
 {
-	switch (resp->answer) {
+	u8 answer = resp->answer;
+
+	/* What is wrong at this end, the requester knows without being told. */
+	if (!send_reliable(qp) && answer != VDEV_LOCAL)
+		answer = VDEV_ACK;
+	switch (answer) {
 	case VDEV_ACK:
 		send_acked(qp, req);
 		break;
@@ -280,7 +123,7 @@ static void send_answer(struct vdev_qp *qp, const struct vdev_request *req,
 		break;
 	case VDEV_NAK_INVALID:
 		send_fail(qp, VHCA_CQE_REM_INV_REQ_ERR,
-			  qp->send.form & FORM_RADDR ? VHCA_VERR_REMOTE :
+			  qp->send.form & VDEV_FORM_RADDR ? VHCA_VERR_REMOTE :
 						       VHCA_VERR_RQ_SIZE);
 		break;
 	case VDEV_NAK_ACCESS:
@@ -306,15 +149,18 @@ static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
 	struct vdev *peer = vdev_by_lid(qp->peer_lid);
 	u32 mtu = 128u << qp->attr.path_mtu;
 	u64 left = send->sgl.length - send->offset;
-	bool in = send->form & FORM_IN;
+	bool in = send->form & VDEV_FORM_IN;
 	struct vdev_request req = {
+		.service = qp->type,
 		.opcode = send->opcode,
 		.first = in || !send->offset,
 		.last = in || left <= SLICE,
 		.solicited = send->flags & VHCA_WQE_SOLICITED,
+		.sl = qp->attr.sl,
 		.slid = vdev_lid(qp->dev),
 		.src_qpn = qp->qpn,
 		.dest_qpn = be32_to_cpu(qp->attr.dest_qpn),
+		.srqn = send->srqn,
 		.psn = send->psn,
 		.length = min_t(u64, left, SLICE),
 		.total = left,
@@ -341,28 +187,32 @@ static void send_drained(struct vdev_qp *qp)
 		vdev_async_event(qp->dev, VHCA_EQE_SQ_DRAINED, qp->qpn);
 }
 
-/* Complete what is posted to a QP in error; true when the budget ended it. */
-static bool send_flush(struct vdev_qp *qp, struct vdev_budget *budget)
+bool vdev_requester_flush(struct vdev_qp *qp, struct vdev_budget *budget)
 {
-	struct vhca_wqe_ctrl ctrl;
 	int posted;
 
-	while ((posted = send_posted(qp)) > 0) {
+	while ((posted = vdev_send_posted(qp)) > 0) {
 		if (budget->wqes-- <= 0)
 			return true;
-		send_fetch_ctrl(qp, &ctrl, posted);
+		vdev_send_measure(qp, posted);
 		send_complete(qp, VHCA_CQE_WR_FLUSH_ERR, VHCA_VERR_STATE);
 	}
 	return false;
 }
 
+/* In error both queues are flushed, in the send queue error state the one. */
 static bool flush(struct vdev_qp *qp, struct vdev_budget *budget)
 {
-	bool more = send_flush(qp, budget);
+	u8 state = READ_ONCE(qp->state);
+	bool more = false;
 
-	mutex_lock(&qp->recv.lock);
-	more |= vdev_responder_flush(qp, budget);
-	mutex_unlock(&qp->recv.lock);
+	if (state == VHCA_QP_ERR || state == VHCA_QP_SQE)
+		more = vdev_requester_flush(qp, budget);
+	if (state == VHCA_QP_ERR) {
+		mutex_lock(&qp->recv.lock);
+		more |= vdev_recv_flush(qp, budget);
+		mutex_unlock(&qp->recv.lock);
+	}
 	return more;
 }
 
@@ -376,9 +226,14 @@ static bool send_may_go(struct vdev_qp *qp)
 	return state == VHCA_QP_RTS || (state == VHCA_QP_SQD && qp->send.busy);
 }
 
+static bool cq_failed(const struct vdev_cq *cq)
+{
+	return cq && READ_ONCE(cq->error);
+}
+
 static void send_check_cqs(struct vdev_qp *qp)
 {
-	if ((READ_ONCE(qp->send_cq->error) || READ_ONCE(qp->recv_cq->error)) &&
+	if ((cq_failed(qp->send_cq) || cq_failed(qp->recv_cq)) &&
 	    qp->state != VHCA_QP_RESET && qp->state != VHCA_QP_ERR)
 		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
 }
@@ -388,7 +243,7 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 	send_check_cqs(qp);
 	while (send_may_go(qp) && !test_bit(VDEV_QP_WAITING, &qp->flags)) {
 		if (!qp->send.busy) {
-			int posted = send_posted(qp);
+			int posted = vdev_send_posted(qp);
 
 			if (!posted)
 				return false;
@@ -410,7 +265,5 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 		send_slice(qp, budget);
 		cond_resched();
 	}
-	if (READ_ONCE(qp->state) == VHCA_QP_ERR)
-		return flush(qp, budget);
-	return false;
+	return flush(qp, budget);
 }

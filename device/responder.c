@@ -8,91 +8,27 @@
  */
 #include "vdev.h"
 
-static u32 recv_flags(const struct vdev_request *req, u8 status)
-{
-	u32 flags = req->solicited ? VHCA_CQE_F_SOLICITED : 0;
-
-	if (!status && (req->opcode == VHCA_OP_SEND_IMM ||
-			req->opcode == VHCA_OP_RDMA_WRITE_IMM))
-		flags |= VHCA_CQE_F_IMM;
-	return flags;
-}
-
-static void recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
-			  u8 status, u8 verr)
-{
-	struct vdev_recv *recv = &qp->recv;
-	struct vhca_cqe cqe = {
-		.byte_len = cpu_to_be32(status ? 0 : recv->offset),
-		.flags_qpn = cpu_to_be32(qp->qpn),
-		.wqe_index = cpu_to_be16(recv->ci),
-		.status = status,
-		.vendor_err = verr,
-		.opcode = VHCA_CQE_RESP,
-	};
-
-	if (req) {
-		cqe.src_qpn = cpu_to_be32(req->src_qpn);
-		cqe.slid = cpu_to_be16(req->slid);
-		if (req->opcode == VHCA_OP_RDMA_WRITE_IMM)
-			cqe.opcode = VHCA_CQE_RESP_WRITE;
-		cqe.flags_qpn |= cpu_to_be32(recv_flags(req, status) <<
-					     VHCA_CQE_FLAGS_SHIFT);
-		cqe.imm = status ? 0 : req->imm;
-	}
-	recv->ci++;
-	recv->busy = false;
-	vdev_count(qp->dev, VDEV_RECV_WQES);
-	if (!vdev_cq_post(qp->recv_cq, &cqe))
-		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
-}
-
-/* Receive WQEs posted and not consumed; more than the ring has: -1. */
-static int recv_posted(struct vdev_qp *qp)
-{
-	/* Index before WQE; pairs with the library's barrier between the two. */
-	u16 pi = be32_to_cpu(smp_load_acquire(&qp->dbr->rq_pi));
-	u16 n = pi - qp->recv.ci;
-
-	return n <= 1 << qp->rq_shift ? n : -1;
-}
-
-bool vdev_responder_flush(struct vdev_qp *qp, struct vdev_budget *budget)
-{
-	int n;
-
-	/*
-	 * rq_watch (vdev_qp_fail()) before rq_pi; pairs with the library's
-	 * barrier between rq_pi and its look at rq_watch.
-	 */
-	smp_mb();
-	for (n = recv_posted(qp); n > 0; n--) {
-		if (budget->wqes-- <= 0)
-			return true;
-		recv_complete(qp, NULL, VHCA_CQE_WR_FLUSH_ERR, VHCA_VERR_STATE);
-	}
-	return false;
-}
-
-/* Copy the next receive WQE; the copy is what is checked and used. */
-static bool recv_fetch(struct vdev_qp *qp)
-{
-	struct vdev_recv *recv = &qp->recv;
-	unsigned int nsegs = 1u << qp->rq_sge_shift;
-	size_t size = nsegs * sizeof(struct vhca_wqe_data);
-	u32 slot = recv->ci & ((1u << qp->rq_shift) - 1);
-
-	memcpy(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
-	       slot * size, size);
-	return vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
-			     recv->wqe, nsegs);
-}
-
 /* Is the request from the QP that this one is connected to? */
 static bool recv_connected(const struct vdev_qp *qp, const struct vdev_request *req)
 {
 	return be32_to_cpu(qp->attr.dest_qpn) == req->src_qpn &&
 	       qp->peer_lid == req->slid;
+}
+
+/* Is it what comes next? UC: a new message may, whatever came before it was lost. */
+static bool recv_in_order(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_recv *recv = &qp->recv;
+
+	if (qp->type == VHCA_PRM_QPT_UC && req->first) {
+		recv->psn = req->psn;
+		recv->busy = false;
+	}
+	if (req->psn == recv->psn && req->first == !recv->busy)
+		return true;
+	if (qp->type == VHCA_PRM_QPT_UC)
+		recv->busy = false;
+	return false;
 }
 
 static bool recv_accepts(struct vdev_qp *qp, const struct vdev_request *req)
@@ -101,26 +37,32 @@ static bool recv_accepts(struct vdev_qp *qp, const struct vdev_request *req)
 	case VHCA_QP_RTR:
 	case VHCA_QP_RTS:
 	case VHCA_QP_SQD:
-		break;
+	case VHCA_QP_SQE:
+		return recv_connected(qp, req) && recv_in_order(qp, req);
 	default:
 		return false;
 	}
-	return recv_connected(qp, req) && req->psn == qp->recv.psn &&
-	       req->first == !qp->recv.busy;
 }
 
 /* The receive cannot be done: say so on both sides. */
 static u8 recv_fail(struct vdev_qp *qp, const struct vdev_request *req,
 		    u8 status, u8 verr, u8 answer)
 {
-	recv_complete(qp, req, status, verr);
+	vdev_recv_complete(qp, req, status, verr);
 	vdev_qp_fail(qp, 0);
 	return answer;
 }
 
-/* The peer asked for what it may not have, and no receive says so here. */
+/*
+ * The peer asked for what it may not have, and no receive says so here. UC: the rest
+ * of the message is dropped.
+ */
 static u8 recv_nak(struct vdev_qp *qp, u8 answer)
 {
+	if (qp->type == VHCA_PRM_QPT_UC) {
+		qp->recv.busy = false;
+		return VDEV_SILENCE;
+	}
 	vdev_qp_fail(qp, answer == VDEV_NAK_ACCESS ? VHCA_EQE_QP_ACCESS_ERR :
 						     VHCA_EQE_QP_REQ_ERR);
 	return answer;
@@ -137,21 +79,18 @@ static u8 recv_advance(struct vdev_qp *qp, const struct vdev_request *req)
 	return VDEV_ACK;
 }
 
-/* Is there a receive WQE for the message that begins? VDEV_ACK when there is. */
+/* A receive WQE for the message that begins; VDEV_ACK when there is one. */
 static u8 recv_ready(struct vdev_qp *qp, struct vdev_response *resp)
 {
-	int n = recv_posted(qp);
+	u8 answer = vdev_recv_take(qp);
 
-	if (n < 0) {
-		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
-		return VDEV_NAK_OP;
-	}
-	if (!n) {
-		vdev_count(qp->dev, VDEV_RNR_NAKS);
-		resp->rnr_timer = qp->attr.min_rnr_timer;
-		return VDEV_RNR;
-	}
-	return VDEV_ACK;
+	if (answer != VDEV_RNR)
+		return answer;
+	if (qp->type == VHCA_PRM_QPT_UC)
+		return VDEV_SILENCE;
+	vdev_count(qp->dev, VDEV_RNR_NAKS);
+	resp->rnr_timer = qp->attr.min_rnr_timer;
+	return VDEV_RNR;
 }
 
 /* Move the payload of a SEND; enum vdev_answer. */
@@ -171,7 +110,7 @@ static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 				 VDEV_NAK_OP);
 	recv_advance(qp, req);
 	if (req->last)
-		recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
+		vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
 	return VDEV_ACK;
 }
 
@@ -183,7 +122,7 @@ static u8 recv_send(struct vdev_qp *qp, const struct vdev_request *req,
 
 		if (answer != VDEV_ACK)
 			return answer;
-		if (!recv_fetch(qp))
+		if (!vdev_recv_list(qp))
 			return recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR,
 					 VHCA_VERR_WQE_SEG, VDEV_NAK_OP);
 	}
@@ -213,7 +152,7 @@ static struct vdev_mkey *recv_mkey(struct vdev_qp *qp, u8 opcode, u32 rkey, u64 
 {
 	u8 verr;
 
-	return vdev_mkey_get(qp->dev, rkey, qp->pd, recv_right(opcode), addr, len, &verr);
+	return vdev_mkey_get(qp->dev, rkey, qp->recv.pd, recv_right(opcode), addr, len, &verr);
 }
 
 /* One SGE, made of a remote key: looked up when something is copied. */
@@ -227,7 +166,7 @@ static void recv_remote(struct vdev_qp *qp, u8 opcode, u32 rkey, u64 addr, u32 l
 	};
 	*sgl = (struct vdev_sgl){
 		.dev = qp->dev,
-		.pd = qp->pd,
+		.pd = qp->recv.pd,
 		.access = recv_right(opcode),
 		.seg = seg,
 		.nsegs = 1,
@@ -274,7 +213,7 @@ static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
 	recv->left -= req->length;
 	recv_advance(qp, req);
 	if (req->last && req->opcode == VHCA_OP_RDMA_WRITE_IMM)
-		recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
+		vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
 	return VDEV_ACK;
 }
 
@@ -339,10 +278,30 @@ static bool recv_allows(struct vdev_qp *qp, const struct vdev_request *req)
 	return !(right & ~be32_to_cpu(qp->attr.access));
 }
 
+/*
+ * Whose keys the message is about, and XRC's receives. The SRQ is looked up anew for
+ * each request, as it may go away in between.
+ */
+static bool recv_domain(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_recv *recv = &qp->recv;
+	struct vdev_srq *srq;
+
+	recv->pd = qp->pd;
+	if (qp->type != VHCA_PRM_QPT_XRC_RECV)
+		return true;
+	srq = vdev_srq_find(qp->dev, req->srqn);
+	if (!srq || srq->xrcd != qp->xrcd || (!req->first && req->srqn != recv->srqn))
+		return false;
+	recv->srqn = req->srqn;
+	recv->pd = srq->pd;
+	return true;
+}
+
 static u8 recv_request(struct vdev_qp *qp, const struct vdev_request *req,
 		       struct vdev_response *resp)
 {
-	if (!recv_allows(qp, req))
+	if (!recv_allows(qp, req) || !recv_domain(qp, req))
 		return recv_nak(qp, VDEV_NAK_INVALID);
 	if (req->first) {
 		qp->recv.opcode = req->opcode;
@@ -372,13 +331,20 @@ static void recv_established(struct vdev_qp *qp)
 		vdev_async_event(qp->dev, VHCA_EQE_COMM_EST, qp->qpn);
 }
 
+/* Do QPs of the requester's type and of this one speak with each other? */
+static bool recv_serves(const struct vdev_qp *qp, const struct vdev_request *req)
+{
+	return qp->type == (req->service == VHCA_PRM_QPT_XRC_SEND ? VHCA_PRM_QPT_XRC_RECV :
+								    req->service);
+}
+
 void vdev_respond(struct vdev *dev, const struct vdev_request *req,
 		  struct vdev_response *resp)
 {
 	struct vdev_qp *qp = vdev_qp_find(dev, req->dest_qpn);
 
 	resp->answer = VDEV_SILENCE;
-	if (!qp)
+	if (!qp || !recv_serves(qp, req))
 		return;
 	mutex_lock(&qp->recv.lock);
 	if (recv_accepts(qp, req)) {

@@ -23,6 +23,8 @@ static const char * const vdev_stat_names[VDEV_STATS] = {
 	[VDEV_RNR_NAKS]		= "rnr_naks",
 	[VDEV_RETRIES]		= "retries",
 	[VDEV_OVERRUNS]		= "overruns",
+	[VDEV_DROPPED]		= "dropped",
+	[VDEV_QKEY_VIOLATIONS]	= "qkey_violations",
 };
 
 static u64 stat_sum(struct vdev *dev, enum vdev_stat stat)

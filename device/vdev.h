@@ -9,6 +9,7 @@
  *			to work, see vdev_qp_run()
  *   vdev_qp.recv.lock	the responder; held by the peer's requester with its own
  *			send.lock
+ *   vdev_srq.lock	one receive WQE at a time; nothing is taken under it
  *   vdev_cq.lock, vdev_eq.lock, vdev_engine.lock
  *			leaves, taken in this order
  *
@@ -47,9 +48,14 @@
 #define VDEV_MAX_UAR		512		/* pages of BAR2 */
 #define VDEV_MAX_EQ_SHIFT	16
 #define VDEV_MAX_SGE		BIT(VHCA_RQ_MAX_SGE_SHIFT)
+#define VDEV_MAX_SRQ		65536
+#define VDEV_MAX_SRQ_SGE	(VDEV_MAX_SGE - 1)	/* the head takes one segment */
+#define VDEV_MAX_XRCD		65536
 #define VDEV_MAX_RD_ATOM	16
 #define VDEV_MAX_MR_SIZE	BIT_ULL(38)
 #define VDEV_MAX_MSG		BIT(31)
+#define VDEV_FLOW_LABEL		0xfffff		/* its bits */
+#define VDEV_MTU		4096		/* of the port: the longest datagram */
 #define VDEV_ACK_DELAY		15
 #define VDEV_NUM_PORTS		1
 #define VDEV_PKEY		0xffff
@@ -68,6 +74,8 @@ enum vdev_stat {
 	VDEV_RNR_NAKS,
 	VDEV_RETRIES,
 	VDEV_OVERRUNS,
+	VDEV_DROPPED,		/* messages of UC and UD that nobody took */
+	VDEV_QKEY_VIOLATIONS,
 	VDEV_STATS
 };
 
@@ -222,13 +230,16 @@ struct vdev {
 	void			*acq;
 
 	struct xarray		pds;
+	struct xarray		xrcds;
 	struct xarray		mkeys;
 	struct xarray		cqs;
+	struct xarray		srqs;
 	struct xarray		qps;
 	struct vdev_eq __rcu	*eqs[VDEV_MAX_EQ];
 	struct vdev_uar __rcu	*uars[VDEV_MAX_UAR];
 	u32			next_mkey;
 	u32			next_cqn;
+	u32			next_srqn;
 	u32			next_qpn;
 	u8			mkey_variant;
 
@@ -306,7 +317,7 @@ void vdev_reset(struct vdev *dev);
  * the command whose opcode and reserved head are checked; @done is zeroed. They
  * return enum vhca_cmd_status; unless it is VHCA_CMD_OK nothing has changed.
  * The *_forget() calls free all objects of a kind, in the order that vdev_reset()
- * gives: QPs, CQs, MKeys, PDs, UARs, EQs.
+ * gives: QPs, SRQs, CQs, MKeys, domains, UARs, EQs.
  */
 typedef u8 (*vdev_cmd_fn)(struct vdev *dev, const struct vhca_cmd *cmd,
 			  struct vhca_cmd_done *done);
@@ -320,19 +331,26 @@ u8 vdev_alloc_uar(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_
 u8 vdev_free_uar(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_alloc_pd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_free_pd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_alloc_xrcd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_free_xrcd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_create_mkey(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_destroy_mkey(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_destroy_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_create_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_modify_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_query_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_destroy_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_query_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_destroy_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 
 void vdev_forget_qps(struct vdev *dev);
+void vdev_forget_srqs(struct vdev *dev);
 void vdev_forget_cqs(struct vdev *dev);
 void vdev_forget_mkeys(struct vdev *dev);
-void vdev_forget_pds(struct vdev *dev);
+void vdev_forget_domains(struct vdev *dev);
 void vdev_forget_uars(struct vdev *dev);
 void vdev_forget_eqs(struct vdev *dev);
 
@@ -371,11 +389,14 @@ u8 vdev_read_pages(u64 list, unsigned int npages, struct page **pages);
 u8 vdev_buf_map(struct vdev_buf *buf, u64 list, size_t size);
 void vdev_buf_unmap(struct vdev_buf *buf);
 
-/* pd.c */
+/* domain.c */
 
 /** vdev_pd_get() - one more object uses a PD; enum vhca_cmd_status; admin_lock held */
 u8 vdev_pd_get(struct vdev *dev, u32 pd);
 void vdev_pd_put(struct vdev *dev, u32 pd);
+/** vdev_xrcd_get() - the same for an XRC domain */
+u8 vdev_xrcd_get(struct vdev *dev, u32 xrcd);
+void vdev_xrcd_put(struct vdev *dev, u32 xrcd);
 
 /* uar.c */
 
@@ -566,6 +587,51 @@ bool vdev_sgl_check(struct vdev_sgl *sgl);
  */
 struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 len);
 
+/* srq.c */
+
+/**
+ * struct vdev_srq - shared receive queue
+ * @pd: PD of its WQEs' keys; XRC: also of the remote keys that messages bring.
+ * @xrcd: XRC domain; 0 when it is a basic one.
+ * @cq: XRC: where its receives complete; else NULL.
+ * @ci: WQEs taken.
+ * @limit: raise the limit event, once, when fewer are left; 0: never.
+ * @error: its producer index made no sense; it gives no WQE any more.
+ * @users: QPs that take from it, XRC's not counted; under admin_lock.
+ */
+struct vdev_srq {
+	struct vdev		*dev;
+	u32			srqn;
+	u32			pd;
+	u32			xrcd;
+	u8			shift;
+	u8			sge_shift;
+	struct vdev_cq		*cq;
+	spinlock_t		lock;		/* ci, limit, error */
+	struct vdev_buf		buf;
+	struct vhca_srq_dbr	*dbr;
+	u16			ci;
+	u32			limit;
+	bool			error;
+	struct vdev_db		db;
+	unsigned int		users;
+};
+
+/** vdev_srq_find() - SRQ by number; the caller is in a read section of vdev_srcu */
+static inline struct vdev_srq *vdev_srq_find(struct vdev *dev, u32 srqn)
+{
+	return xa_load(&dev->srqs, srqn);
+}
+
+/**
+ * vdev_srq_take() - copy the next WQE, whose slot is then free
+ * @srq: SRQ.
+ * @wqe: where to; has room for 1 << @srq->sge_shift segments.
+ *
+ * Returns 1, 0 when there is none, -1 when the SRQ is in error.
+ */
+int vdev_srq_take(struct vdev_srq *srq, struct vhca_wqe_data *wqe);
+
 /* qp.c */
 
 /**
@@ -578,8 +644,9 @@ struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 l
  * @timer: runs while VDEV_QP_WAITING.
  * @offset: bytes of the message that were acknowledged.
  * @nbb: basic blocks of the WQE.
- * @form: what the opcode's WQE is made of, FORM_* of requester.c.
- * @imm: from the WQE, as are the next four.
+ * @form: what the WQE is made of, VDEV_FORM_*.
+ * @imm: from the WQE, as are all that follow.
+ * @dgram: in @wqe.
  */
 struct vdev_send {
 	struct mutex		lock;		/* all of it */
@@ -591,36 +658,46 @@ struct vdev_send {
 	u8			tries;
 	u8			flags;
 	u8			opcode;
-	u8			form;
+	u16			form;
+	u64			offset;
+	struct hrtimer		timer;
 	__be32			imm;
+	u32			srqn;
 	u32			rkey;
 	u64			raddr;
 	u64			swap_add;
 	u64			compare;
-	u64			offset;
-	struct hrtimer		timer;
+	const struct vhca_wqe_dgram *dgram;
 	struct vdev_sgl		sgl;
 	u8			wqe[VHCA_WQE_MAX_SEGS * VHCA_WQE_SEG_SIZE] __aligned(16);
 };
 
 /**
  * struct vdev_recv - responder's half of a QP; under @lock
- * @ci: receive WQE that is filled next or now.
+ * @ci: RQ: WQEs taken.
  * @psn: expected next.
  * @busy: a message of several requests is under way.
  * @opcode: its opcode.
+ * @srqn: XRC: SRQ that it names.
+ * @pd: PD that its remote key must be of.
  * @rkey: RDMA WRITE: where the next byte goes.
  * @raddr: and at which address.
  * @left: RDMA WRITE: bytes still to come.
  * @offset: bytes of the message that were received.
- * @sgl: SEND: list of @wqe, the copied receive WQE.
+ * @held: @wqe is a receive WQE that was taken and is not completed yet.
+ * @index: its wqe_index.
+ * @sgl: SEND: its list.
  */
 struct vdev_recv {
 	struct mutex		lock;		/* all of it */
 	u16			ci;
 	u32			psn;
 	bool			busy;
+	bool			held;
 	u8			opcode;
+	u16			index;
+	u32			srqn;
+	u32			pd;
 	u32			rkey;
 	u64			raddr;
 	u64			left;
@@ -634,12 +711,17 @@ enum vdev_qp_flag {
 	VDEV_QP_WAITING,	/* the requester waits for its timer */
 	VDEV_QP_DRAINING,	/* SQD, and SQ_DRAINED is still to come */
 	VDEV_QP_ESTABLISHED,	/* COMM_EST was reported */
+	VDEV_QP_LAST_WQE,	/* QP_LAST_WQE was reported */
 };
 
 /**
  * struct vdev_qp - queue pair
+ * @type: VHCA_PRM_QPT_*.
+ * @create_flags: VHCA_QPF_*.
+ * @pd: 0 in an XRC_RECV QP, which has @xrcd instead, and neither queues nor CQs.
  * @state: enum vhca_prm_qp_state. Changed under both locks, except that either
- *	half may go to VHCA_QP_ERR, see vdev_qp_fail().
+ *	half may go to VHCA_QP_ERR, see vdev_qp_fail(), and the requester to
+ *	VHCA_QP_SQE, see vdev_qp_fail_send().
  * @dead: on its way out, never to be queued again; under vdev_engine.lock.
  * @peer_lid: LID of the port that @attr leads to; 0 when it leads nowhere.
  * @attr: what MODIFY_QP set; under both locks. Its psn fields are not current.
@@ -648,6 +730,9 @@ struct vdev_qp {
 	struct vdev		*dev;
 	u32			qpn;
 	u32			pd;
+	u32			xrcd;
+	u8			type;
+	u8			create_flags;
 	u8			state;
 	u8			sq_shift;
 	u8			rq_shift;
@@ -659,6 +744,7 @@ struct vdev_qp {
 	struct vhca_qp_dbr	*dbr;
 	struct vdev_cq		*send_cq;
 	struct vdev_cq		*recv_cq;
+	struct vdev_srq		*srq;
 	struct vdev_db		db;
 	struct list_head	work;	/* on vdev_engine.qps, under its lock */
 	struct vhca_prm_qp	attr;
@@ -672,6 +758,17 @@ static inline struct vdev_qp *vdev_qp_find(struct vdev *dev, u32 qpn)
 	return xa_load(&dev->qps, qpn);
 }
 
+static inline bool vdev_qp_has_sq(const struct vdev_qp *qp)
+{
+	return qp->type != VHCA_PRM_QPT_XRC_RECV;
+}
+
+/* An RQ of its own. */
+static inline bool vdev_qp_has_rq(const struct vdev_qp *qp)
+{
+	return qp->type < VHCA_PRM_QPT_XRC_SEND && !qp->srq;
+}
+
 /**
  * vdev_qp_fail() - QP goes to error
  * @qp: QP; the caller holds one of its locks.
@@ -680,6 +777,14 @@ static inline struct vdev_qp *vdev_qp_find(struct vdev *dev, u32 qpn)
  * Asks the engine to flush both queues.
  */
 void vdev_qp_fail(struct vdev_qp *qp, u8 event);
+
+/**
+ * vdev_qp_fail_send() - a send WQE failed: QP goes where its type says
+ *
+ * RC and XRC: to error. UC and UD: to the send queue error state, in which receives go
+ * on. The caller holds send.lock.
+ */
+void vdev_qp_fail_send(struct vdev_qp *qp);
 
 /** vdev_qp_fail_cq() - every QP that completes to an overrun CQ is to go to error */
 void vdev_qp_fail_cq(struct vdev_cq *cq);
@@ -711,6 +816,37 @@ void vdev_engine_drop_qp(struct vdev_qp *qp);
 void vdev_engine_queue_cq(struct vdev_cq *cq);
 void vdev_engine_drop_cq(struct vdev_cq *cq);
 
+/* send_wqe.c */
+
+/*
+ * What a send WQE is made of, segments in this order; which way its data goes. It
+ * follows from the opcode and the type of the QP.
+ */
+#define VDEV_FORM_XRC		BIT(0)	/* an XRC segment */
+#define VDEV_FORM_DGRAM		BIT(1)	/* a datagram segment */
+#define VDEV_FORM_RADDR		BIT(2)	/* a remote address segment */
+#define VDEV_FORM_ATOMIC	BIT(3)	/* an atomic segment */
+#define VDEV_FORM_OUT		BIT(4)	/* SGEs or inline payload: data goes out */
+#define VDEV_FORM_IN		BIT(5)	/* SGEs that may be written: data comes in */
+#define VDEV_FORM_IMM		BIT(6)	/* immediate data in the control segment */
+
+/** vdev_send_posted() - basic blocks posted and not completed; -1: more than the ring has */
+int vdev_send_posted(struct vdev_qp *qp);
+
+/**
+ * vdev_send_fetch() - copy the next WQE, parse and check the copy
+ * @qp: QP; its send.lock is held.
+ * @posted: basic blocks that are posted.
+ * @verr: why not, enum vhca_cqe_vendor_err.
+ *
+ * Returns the status that the WQE is to complete with, VHCA_CQE_SUCCESS when it may be
+ * executed. In any case send.nbb says how long it is.
+ */
+u8 vdev_send_fetch(struct vdev_qp *qp, int posted, u8 *verr);
+
+/** vdev_send_measure() - set send.nbb of the next WQE, and no more */
+void vdev_send_measure(struct vdev_qp *qp, int posted);
+
 /* requester.c */
 
 /**
@@ -730,6 +866,13 @@ struct vdev_budget {
  */
 bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget);
 
+/**
+ * vdev_requester_flush() - complete the send WQEs of a QP in error
+ *
+ * The caller holds send.lock. Returns true when the budget ended it.
+ */
+bool vdev_requester_flush(struct vdev_qp *qp, struct vdev_budget *budget);
+
 /* responder.c */
 
 enum vdev_answer {
@@ -744,13 +887,16 @@ enum vdev_answer {
 
 /**
  * struct vdev_request - a run of packets of one message, as a requester sends it
+ * @service: VHCA_PRM_QPT_* of the requester's QP.
  * @opcode: enum vhca_wqe_opcode.
  * @first: it starts the message. A long RDMA READ is several messages.
  * @last: it ends the message.
  * @solicited: of the message.
+ * @sl: service level.
  * @slid: requester's LID.
  * @src_qpn: requester's QPN.
  * @dest_qpn: responder's QPN.
+ * @srqn: XRC: SRQ that a receive WQE is to come from.
  * @psn: of the first packet; of an RDMA READ, of the first response.
  * @packets: how many.
  * @length: bytes of payload, or wanted.
@@ -765,13 +911,16 @@ enum vdev_answer {
  * @compare: operand of compare and swap.
  */
 struct vdev_request {
+	u8			service;
 	u8			opcode;
 	bool			first;
 	bool			last;
 	bool			solicited;
+	u8			sl;
 	u16			slid;
 	u32			src_qpn;
 	u32			dest_qpn;
+	u32			srqn;
 	u32			psn;
 	u32			packets;
 	u32			length;
@@ -798,11 +947,34 @@ struct vdev_response {
 void vdev_respond(struct vdev *dev, const struct vdev_request *req,
 		  struct vdev_response *resp);
 
+/* recv_wqe.c */
+
 /**
- * vdev_responder_flush() - complete the receive WQEs of a QP in error
+ * vdev_recv_take() - take a receive WQE in hand, unless one is there already
  *
- * The caller holds recv.lock. Returns true when the budget ended it.
+ * The caller holds recv.lock, as for all of recv_wqe.c. Returns VDEV_ACK; VDEV_RNR
+ * when none is posted; VDEV_NAK_OP when the queue makes no sense, and the QP has failed.
  */
-bool vdev_responder_flush(struct vdev_qp *qp, struct vdev_budget *budget);
+u8 vdev_recv_take(struct vdev_qp *qp);
+
+/** vdev_recv_list() - list of the WQE in hand, from its start; false: it is malformed */
+bool vdev_recv_list(struct vdev_qp *qp);
+
+/**
+ * vdev_recv_complete() - complete the WQE in hand
+ * @qp: QP.
+ * @req: request that ends the message; NULL for a flush.
+ * @status: enum vhca_cqe_status.
+ * @verr: enum vhca_cqe_vendor_err.
+ */
+void vdev_recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
+			u8 status, u8 verr);
+
+/**
+ * vdev_recv_flush() - complete the receive WQEs of a QP in error
+ *
+ * Returns true when the budget ended it.
+ */
+bool vdev_recv_flush(struct vdev_qp *qp, struct vdev_budget *budget);
 
 #endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receive WQEs, of the QP's own queue or of a shared one: taken, completed,
+ * flushed.
+ *
+ * A WQE is read once, into recv.wqe, and its slot is free from then on. It is in
+ * hand until it is completed, which another message may do than the one that it was
+ * taken for.
+ */
+#include "vdev.h"
+
+/* The SRQ that WQEs come from; NULL when it is the RQ, or an SRQ of XRC that went away. */
+static struct vdev_srq *recv_srq(struct vdev_qp *qp)
+{
+	if (qp->type == VHCA_PRM_QPT_XRC_RECV)
+		return vdev_srq_find(qp->dev, qp->recv.srqn);
+	return qp->srq;
+}
+
+/* Receive WQEs posted and not taken; more than the ring has: -1. */
+static int rq_posted(struct vdev_qp *qp)
+{
+	/* Index before WQE; pairs with the library's barrier between the two. */
+	u16 pi = be32_to_cpu(smp_load_acquire(&qp->dbr->rq_pi));
+	u16 n = pi - qp->recv.ci;
+
+	return n <= 1 << qp->rq_shift ? n : -1;
+}
+
+static int rq_take(struct vdev_qp *qp)
+{
+	struct vdev_recv *recv = &qp->recv;
+	size_t size = sizeof(struct vhca_wqe_data) << qp->rq_sge_shift;
+	u32 slot = recv->ci & ((1u << qp->rq_shift) - 1);
+	int n = rq_posted(qp);
+
+	if (n <= 0)
+		return n;
+	memcpy(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
+	       slot * size, size);
+	recv->index = recv->ci++;
+	return 1;
+}
+
+static int srq_take(struct vdev_qp *qp)
+{
+	struct vdev_recv *recv = &qp->recv;
+	const struct vhca_wqe_recv_head *head = (const void *)recv->wqe;
+	struct vdev_srq *srq = recv_srq(qp);
+	int n = srq ? vdev_srq_take(srq, recv->wqe) : 0;
+
+	if (n > 0)
+		recv->index = be16_to_cpu(head->tag);
+	return n;
+}
+
+u8 vdev_recv_take(struct vdev_qp *qp)
+{
+	int n;
+
+	if (qp->recv.held)
+		return VDEV_ACK;
+	n = vdev_qp_has_rq(qp) ? rq_take(qp) : srq_take(qp);
+	if (n < 0) {
+		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
+		return VDEV_NAK_OP;
+	}
+	qp->recv.held = n;
+	return n ? VDEV_ACK : VDEV_RNR;
+}
+
+bool vdev_recv_list(struct vdev_qp *qp)
+{
+	struct vdev_recv *recv = &qp->recv;
+	const struct vhca_wqe_recv_head *head = (const void *)recv->wqe;
+	struct vdev_srq *srq = recv_srq(qp);
+
+	if (vdev_qp_has_rq(qp))
+		return vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
+				     recv->wqe, 1u << qp->rq_sge_shift);
+	if (!srq || head->rsvd0 || head->signature ||
+	    memchr_inv(head->rsvd, 0, sizeof(head->rsvd)))
+		return false;
+	return vdev_sgl_init(&recv->sgl, qp->dev, srq->pd, VHCA_MKEY_LOCAL_WRITE,
+			     recv->wqe + 1, (1u << srq->sge_shift) - 1);
+}
+
+static u32 recv_flags(const struct vdev_request *req, u8 status)
+{
+	u32 flags = req->solicited ? VHCA_CQE_F_SOLICITED : 0;
+
+	if (!status && (req->opcode == VHCA_OP_SEND_IMM ||
+			req->opcode == VHCA_OP_RDMA_WRITE_IMM))
+		flags |= VHCA_CQE_F_IMM;
+	return flags;
+}
+
+/* What a CQE says of the message. */
+static void cqe_of_request(struct vhca_cqe *cqe, const struct vdev_request *req, u8 status)
+{
+	cqe->src_qpn = cpu_to_be32(req->src_qpn | req->sl << VHCA_CQE_SL_SHIFT);
+	cqe->slid = cpu_to_be16(req->slid);
+	if (req->opcode == VHCA_OP_RDMA_WRITE_IMM)
+		cqe->opcode = VHCA_CQE_RESP_WRITE;
+	cqe->flags_qpn |= cpu_to_be32(recv_flags(req, status) << VHCA_CQE_FLAGS_SHIFT);
+	cqe->imm = status ? 0 : req->imm;
+}
+
+void vdev_recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
+			u8 status, u8 verr)
+{
+	struct vdev_recv *recv = &qp->recv;
+	struct vdev_srq *srq = recv_srq(qp);
+	struct vdev_cq *cq = srq && srq->cq ? srq->cq : qp->recv_cq;
+	struct vhca_cqe cqe = {
+		.byte_len = cpu_to_be32(status ? 0 : recv->offset),
+		.flags_qpn = cpu_to_be32(qp->qpn),
+		.wqe_index = cpu_to_be16(recv->index),
+		.status = status,
+		.vendor_err = verr,
+		.opcode = VHCA_CQE_RESP,
+	};
+
+	if (req)
+		cqe_of_request(&cqe, req, status);
+	if (srq) {
+		cqe.srqn = cpu_to_be32(srq->srqn);
+		cqe.flags_qpn |= cpu_to_be32(VHCA_CQE_F_SRQ << VHCA_CQE_FLAGS_SHIFT);
+	}
+	recv->held = false;
+	recv->busy = false;
+	vdev_count(qp->dev, VDEV_RECV_WQES);
+	/* Without a CQ: of an SRQ of XRC that went away, and its CQ perhaps with it. */
+	if (cq && !vdev_cq_post(cq, &cqe))
+		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
+}
+
+static void flush_one(struct vdev_qp *qp)
+{
+	vdev_recv_complete(qp, NULL, VHCA_CQE_WR_FLUSH_ERR, VHCA_VERR_STATE);
+}
+
+/* The QP takes no further WQE from an SRQ: say so, once. */
+static void last_wqe(struct vdev_qp *qp)
+{
+	if (!test_and_set_bit(VDEV_QP_LAST_WQE, &qp->flags))
+		vdev_async_event(qp->dev, VHCA_EQE_QP_LAST_WQE, qp->qpn);
+}
+
+static bool flush_rq(struct vdev_qp *qp, struct vdev_budget *budget)
+{
+	int n;
+
+	/*
+	 * rq_watch (vdev_qp_fail()) before rq_pi; pairs with the library's
+	 * barrier between rq_pi and its look at rq_watch.
+	 */
+	smp_mb();
+	for (n = rq_posted(qp); n > 0; n--) {
+		if (budget->wqes-- <= 0)
+			return true;
+		qp->recv.index = qp->recv.ci++;
+		flush_one(qp);
+	}
+	return false;
+}
+
+bool vdev_recv_flush(struct vdev_qp *qp, struct vdev_budget *budget)
+{
+	if (qp->recv.held)
+		flush_one(qp);
+	if (vdev_qp_has_rq(qp))
+		return flush_rq(qp, budget);
+	if (qp->type != VHCA_PRM_QPT_XRC_SEND)
+		last_wqe(qp);
+	return false;
+}
