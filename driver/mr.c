@@ -1,143 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions: pinned user memory and the MKey that names it.
+ * Memory regions: memory, and the MKey that names it.
+ *
+ * To register a region anew is to make another MKey and destroy the old one; the
+ * memory moves from one to the other where it stays the same.
  */
-#include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
-#include <linux/sched/signal.h>
 
 #include "vhca.h"
-
-#define VHCA_PIN_PAGES	(PAGE_SIZE / sizeof(struct page *))
 
 static_assert(VHCA_ACCESS_LOCAL_WRITE == VHCA_MKEY_LOCAL_WRITE);
 static_assert(VHCA_ACCESS_REMOTE_WRITE == VHCA_MKEY_REMOTE_WRITE);
 static_assert(VHCA_ACCESS_REMOTE_READ == VHCA_MKEY_REMOTE_READ);
 static_assert(VHCA_ACCESS_REMOTE_ATOMIC == VHCA_MKEY_REMOTE_ATOMIC);
+static_assert(VHCA_ACCESS_MW_BIND == VHCA_MKEY_MW_BIND);
 
-static bool vhca_mr_writable(struct vhca_mr *mr)
+/* Writing is a right of the region that its memory must be able to give. */
+static bool vhca_mr_writes(const struct vhca_mr *mr)
 {
 	return mr->access & VHCA_ACCESS_LOCAL_WRITE;
 }
 
-/* Undo pin, charge and DMA mapping, as far as they went; may be repeated. */
-static void vhca_mr_detach(struct vhca_dev *vdev, struct vhca_mr *mr)
+/* May the region be as it says? Its PD and its memory are looked at elsewhere. */
+static int vhca_mr_check(struct vhca_ctx *ctx, const struct vhca_mr *mr)
 {
-	bool dirty = vhca_mr_writable(mr);
-	struct sg_table *sgt = &mr->sgt.sgt;
-	struct scatterlist *sg;
-	unsigned int i;
-
-	if (mr->mapped)
-		dma_unmap_sgtable(&vdev->pdev->dev, sgt, dirty ?
-				  DMA_BIDIRECTIONAL : DMA_TO_DEVICE, 0);
-	mr->mapped = false;
-	for_each_sgtable_sg(sgt, sg, i)
-		unpin_user_page_range_dirty_lock(sg_page(sg),
-						 sg->length >> PAGE_SHIFT, dirty);
-	sg_free_append_table(&mr->sgt);
-	memset(&mr->sgt, 0, sizeof(mr->sgt));
-	vhca_pin_uncharge(&mr->charge);
-}
-
-static int vhca_mr_pin(struct vhca_mr *mr, unsigned long addr)
-{
-	unsigned long left = mr->npages;
-	struct page **pages;
-	int n, ret = 0;
-
-	pages = (struct page **)__get_free_page(GFP_KERNEL);
-	if (!pages)
-		return -ENOMEM;
-	while (left && !ret) {
-		if (fatal_signal_pending(current)) {
-			ret = -EINTR;
-			break;
-		}
-		n = vhca_pin(addr, min(left, VHCA_PIN_PAGES),
-			     vhca_mr_writable(mr), pages);
-		if (n < 0) {
-			ret = n;
-			break;
-		}
-		left -= n;
-		addr += (unsigned long)n << PAGE_SHIFT;
-		ret = sg_alloc_append_table_from_pages(&mr->sgt, pages, n, 0,
-						       (unsigned long)n << PAGE_SHIFT,
-						       UINT_MAX, left,
-						       GFP_KERNEL_ACCOUNT);
-		if (ret)
-			unpin_user_pages(pages, n);
-		cond_resched();
-	}
-	free_page((unsigned long)pages);
-	return ret;
-}
-
-static int vhca_mr_check(struct vhca_ctx *ctx, const struct vhca_reg_mr *arg)
-{
+	u32 access = mr->access;
 	u64 end;
 
-	if (arg->access & ~VHCA_MKEY_ACCESS)
-		return -EINVAL;
-	if (arg->access & (VHCA_ACCESS_REMOTE_WRITE | VHCA_ACCESS_REMOTE_ATOMIC) &&
-	    !(arg->access & VHCA_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-	if (arg->length > ctx->vdev->caps.max_mr_size)
-		return -EINVAL;
-	if (offset_in_page(arg->addr ^ arg->iova))
-		return -EINVAL;
-	if (check_add_overflow(arg->addr, arg->length, &end) ||
-	    end > ULONG_MAX - PAGE_SIZE ||
-	    check_add_overflow(arg->iova, arg->length, &end))
-		return -EINVAL;
+	if (access & ~(VHCA_MKEY_ACCESS | VHCA_ACCESS_ZERO_BASED))
+		goto refused;
+	if (access & (VHCA_ACCESS_REMOTE_WRITE | VHCA_ACCESS_REMOTE_ATOMIC) &&
+	    !vhca_mr_writes(mr))
+		goto refused;
+	if (access & VHCA_ACCESS_ZERO_BASED && mr->iova)
+		goto refused;
+	if (mr->kind == VHCA_MKEY_NULL && (access || mr->iova || mr->length))
+		goto refused;
+	if (mr->length > ctx->vdev->caps.max_mr_size)
+		goto refused;
 	/* The page count is handled as an unsigned int below here. */
-	return arg->length >> PAGE_SHIFT >= INT_MAX ? -EINVAL : 0;
-}
-
-static int vhca_mr_map(struct vhca_dev *vdev, struct vhca_mr *mr,
-		       struct vhca_plist *pl)
-{
-	struct sg_table *sgt = &mr->sgt.sgt;
-	struct sg_dma_page_iter iter;
-	unsigned long i = 0;
-	int ret;
-
-	ret = vhca_plist_alloc(vdev, pl, mr->npages);
-	if (ret || !mr->npages)
-		return ret;
-	ret = dma_map_sgtable(&vdev->pdev->dev, sgt, vhca_mr_writable(mr) ?
-			      DMA_BIDIRECTIONAL : DMA_TO_DEVICE, 0);
-	if (ret) {
-		vhca_plist_free(vdev, pl);
-		return ret;
-	}
-	mr->mapped = true;
-	for_each_sgtable_dma_page(sgt, &iter, 0)
-		vhca_plist_set(pl, i++, sg_page_iter_dma_address(&iter));
+	if (mr->length >> PAGE_SHIFT >= INT_MAX)
+		goto refused;
+	if (check_add_overflow(mr->addr, mr->length, &end) ||
+	    end > ULONG_MAX - PAGE_SIZE ||
+	    check_add_overflow(mr->iova, mr->length, &end))
+		goto refused;
 	return 0;
+
+refused:
+	vhca_dbg(ctx, "MR at %#llx as %#llx, %#llx bytes, access %#x: refused\n",
+		 mr->addr, mr->iova, mr->length, access);
+	return -EINVAL;
 }
 
-static int vhca_mr_cmd(struct vhca_ctx *ctx, struct vhca_mr *mr,
-		       const struct vhca_reg_mr *arg)
+/* MKeys; with the context's lock */
+
+static int vhca_mr_cmd(struct vhca_ctx *ctx, struct vhca_mr *mr, struct vhca_mem *mem)
 {
 	struct vhca_cmd cmd = {
 		.create_mkey = {
-			.pd	= cpu_to_be32(arg->pd),
-			.access	= cpu_to_be32(arg->access),
-			.iova	= cpu_to_be64(arg->iova),
-			.length	= cpu_to_be64(arg->length),
+			.pd	= cpu_to_be32(mr->pd->number),
+			.access	= cpu_to_be32(mr->access & VHCA_MKEY_ACCESS),
+			.iova	= cpu_to_be64(mr->iova),
+			.length	= cpu_to_be64(mr->length),
+			.kind	= cpu_to_be32(mr->kind),
 		},
 	};
+	struct vhca_plist pl = {};
 	struct vhca_cmd_done done;
-	struct vhca_plist pl;
-	int ret;
+	int ret = 0;
 
-	ret = vhca_mr_map(ctx->vdev, mr, &pl);
+	/* A region of no bytes has no pages, wherever it is. */
+	if (mr->kind == VHCA_MKEY_PAGES && mr->length) {
+		cmd.create_mkey.offset = cpu_to_be32(offset_in_page(mr->addr));
+		ret = vhca_mem_plist(ctx->vdev, mem, &pl);
+		cmd.create_mkey.pages = vhca_plist_addr(&pl);
+	}
 	if (ret)
 		return ret;
-	cmd.create_mkey.pages = vhca_plist_addr(&pl);
 	ret = vhca_cmd(ctx->vdev, VHCA_CMD_CREATE_MKEY, &cmd, &done);
 	vhca_plist_free(ctx->vdev, &pl);
 	if (!ret)
@@ -145,18 +86,18 @@ static int vhca_mr_cmd(struct vhca_ctx *ctx, struct vhca_mr *mr,
 	return ret;
 }
 
-/* With the context's lock. */
-static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr,
-			  struct vhca_reg_mr *arg)
+/* Enter a region in PD number @pd; its memory is @mem, and not yet its own. */
+static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr, u32 pd,
+			  struct vhca_mem *mem)
 {
 	int ret;
 
-	mr->pd = xa_load(&ctx->pds, arg->pd);
+	mr->pd = xa_load(&ctx->pds, pd);
 	if (!mr->pd) {
-		vhca_dbg(ctx, "no PD %u\n", arg->pd);
+		vhca_dbg(ctx, "no PD %u\n", pd);
 		return -EINVAL;
 	}
-	ret = vhca_mr_cmd(ctx, mr, arg);
+	ret = vhca_mr_cmd(ctx, mr, mem);
 	if (ret)
 		return ret;
 	ret = xa_insert(&ctx->mrs, mr->key, mr, GFP_KERNEL_ACCOUNT);
@@ -165,73 +106,14 @@ static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr,
 		return ret;
 	}
 	mr->pd->users++;
-	arg->lkey = mr->key;
-	arg->rkey = mr->key;
 	return 0;
 }
 
-/* Pinned memory becomes a region, or no more than pinned memory. */
-static int vhca_mr_enter(struct vhca_ctx *ctx, struct vhca_mr *mr,
-			 struct vhca_reg_mr *arg)
+/* The other way; its MKey is destroyed. */
+static void vhca_mr_remove(struct vhca_ctx *ctx, struct vhca_mr *mr)
 {
-	int idx, ret;
-
-	idx = srcu_read_lock(&ctx->vdev->srcu);
-	if (vhca_dead(ctx->vdev)) {
-		ret = -EIO;
-		goto out;
-	}
-	ret = mutex_lock_killable(&ctx->lock);
-	if (ret)
-		goto out;
-	ret = vhca_mr_create(ctx, mr, arg);
-	mutex_unlock(&ctx->lock);
-	if (ret)
-		vhca_mr_detach(ctx->vdev, mr);
-out:
-	srcu_read_unlock(&ctx->vdev->srcu, idx);
-	return ret;
-}
-
-/* A region of no bytes has no pages, wherever it is. */
-static unsigned long vhca_mr_npages(const struct vhca_reg_mr *arg)
-{
-	if (!arg->length)
-		return 0;
-	return DIV_ROUND_UP(offset_in_page(arg->addr) + arg->length, PAGE_SIZE);
-}
-
-/** vhca_reg_mr() - VHCA_IOC_REG_MR; no locks: pinning may take for ever */
-int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
-{
-	struct vhca_reg_mr *arg = &call->reg_mr;
-	struct vhca_mr *mr;
-	int ret;
-
-	if (vhca_dead(ctx->vdev))
-		return -EIO;
-	ret = vhca_mr_check(ctx, arg);
-	if (ret) {
-		vhca_dbg(ctx, "MR at %#llx, %#llx bytes, access %#x: refused\n",
-			 arg->addr, arg->length, arg->access);
-		return ret;
-	}
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
-	if (!mr)
-		return -ENOMEM;
-	mr->access = arg->access;
-	mr->npages = vhca_mr_npages(arg);
-	ret = vhca_pin_charge(&mr->charge, mr->npages);
-	if (!ret)
-		ret = vhca_mr_pin(mr, arg->addr & PAGE_MASK);
-	if (!ret)
-		ret = vhca_mr_enter(ctx, mr, arg);
-	if (ret) {
-		/* Not mapped for DMA, or not any more: this is host memory only. */
-		vhca_mr_detach(ctx->vdev, mr);
-		kfree(mr);
-	}
-	return ret;
+	xa_erase(&ctx->mrs, mr->key);
+	mr->pd->users--;
 }
 
 static int vhca_mr_destroy(struct vhca_ctx *ctx, struct vhca_mr *mr, bool cmds)
@@ -240,25 +122,10 @@ static int vhca_mr_destroy(struct vhca_ctx *ctx, struct vhca_mr *mr, bool cmds)
 
 	if (cmds)
 		ret = vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_MKEY, mr->key);
-	if (!ret)
-		vhca_mr_detach(ctx->vdev, mr);
-	return ret;
-}
-
-/** vhca_dereg_mr() - VHCA_IOC_DEREG_MR */
-int vhca_dereg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
-{
-	struct vhca_mr *mr = xa_load(&ctx->mrs, call->object.number);
-	int ret;
-
-	if (!mr || call->object.rsvd)
-		return -EINVAL;
-	ret = vhca_mr_destroy(ctx, mr, true);
 	if (ret)
 		return ret;
-	xa_erase(&ctx->mrs, mr->key);
-	mr->pd->users--;
-	kfree(mr);
+	vhca_mem_free(ctx->vdev, mr->mem);
+	mr->mem = NULL;
 	return 0;
 }
 
@@ -286,4 +153,307 @@ void vhca_mrs_free(struct vhca_ctx *ctx)
 	xa_for_each(&ctx->mrs, i, mr)
 		kfree(mr);
 	xa_destroy(&ctx->mrs);
+}
+
+/* Calls */
+
+/**
+ * struct vhca_mr_call - a call that makes a region, in steps
+ * @mr: the region.
+ * @pd: number of its PD.
+ * @mem: memory that was got for it; NULL when it is to have that of @old.
+ * @rereg: what is to be new, or NULL.
+ * @old: with @rereg the region that it replaces, busy.
+ * @repin: that region's memory will not do.
+ * @key: out.
+ * @rkey: out.
+ */
+struct vhca_mr_call {
+	struct vhca_mr *mr;
+	u32 pd;
+	struct vhca_mem *mem;
+	const struct vhca_rereg_mr *rereg;
+	struct vhca_mr *old;
+	bool repin;
+	u32 key;
+	u32 rkey;
+};
+
+static struct vhca_mr *vhca_mr_alloc(u8 kind, u64 addr, u64 length, u64 iova,
+				     u32 access)
+{
+	struct vhca_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+
+	if (!mr)
+		return NULL;
+	mr->kind = kind;
+	mr->addr = addr;
+	mr->length = length;
+	mr->iova = iova;
+	mr->access = access;
+	return mr;
+}
+
+/* A null MR is not for peers. */
+static u32 vhca_mr_rkey(const struct vhca_mr *mr)
+{
+	return mr->kind == VHCA_MKEY_NULL ? 0 : mr->key;
+}
+
+/* Destroy what it replaces, and take over its memory if it got no other. */
+static int vhca_mr_replace(struct vhca_ctx *ctx, struct vhca_mr_call *c)
+{
+	struct vhca_mr *old = c->old;
+	int ret;
+
+	ret = vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_MKEY, old->key);
+	if (ret) {
+		vhca_mr_remove(ctx, c->mr);
+		vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_MKEY, c->mr->key);
+		return ret;
+	}
+	if (c->mem)
+		vhca_mem_free(ctx->vdev, old->mem);
+	else
+		c->mem = old->mem;
+	vhca_mr_remove(ctx, old);
+	kfree(old);
+	return 0;
+}
+
+/*
+ * With the device and the context's lock: it becomes a region, or loses what is
+ * mapped while the device is there.
+ */
+static int vhca_mr_finish(struct vhca_ctx *ctx, struct vhca_mr_call *c)
+{
+	struct vhca_mem *mem = c->mem;
+	int ret;
+
+	if (c->old && !mem)
+		mem = c->old->mem;
+	ret = vhca_mr_create(ctx, c->mr, c->pd, mem);
+	if (!ret && c->old)
+		ret = vhca_mr_replace(ctx, c);
+	if (ret) {
+		vhca_mem_free(ctx->vdev, c->mem);
+		c->mem = NULL;
+		return ret;
+	}
+	c->mr->mem = c->mem;
+	c->key = c->mr->key;
+	c->rkey = vhca_mr_rkey(c->mr);
+	return 0;
+}
+
+/* One step of a call that pins, and so holds nothing in between. */
+static int vhca_mr_step(struct vhca_ctx *ctx, struct vhca_mr_call *c,
+			int (*step)(struct vhca_ctx *ctx, struct vhca_mr_call *c))
+{
+	int idx = srcu_read_lock(&ctx->vdev->srcu);
+	int ret = -EIO;
+
+	if (!vhca_dead(ctx->vdev)) {
+		mutex_lock(&ctx->lock);
+		ret = step(ctx, c);
+		mutex_unlock(&ctx->lock);
+	}
+	srcu_read_unlock(&ctx->vdev->srcu, idx);
+	return ret;
+}
+
+/* Get the memory and finish; on failure nothing is left but the region as asked for. */
+static int vhca_mr_pin(struct vhca_ctx *ctx, struct vhca_mr_call *c)
+{
+	int ret;
+
+	c->mem = vhca_mem_pin(ctx->vdev, c->mr->addr, c->mr->length,
+			      vhca_mr_writes(c->mr));
+	if (IS_ERR(c->mem))
+		return PTR_ERR(c->mem);
+	ret = vhca_mr_step(ctx, c, vhca_mr_finish);
+	/* A device that is gone has nothing mapped: this is host memory only. */
+	if (ret)
+		vhca_mem_free(ctx->vdev, c->mem);
+	return ret;
+}
+
+/** vhca_reg_mr() - VHCA_IOC_REG_MR; no locks: pinning may take for ever */
+int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_reg_mr *arg = &call->reg_mr;
+	struct vhca_mr_call c = { .pd = arg->pd };
+	int ret;
+
+	if (vhca_dead(ctx->vdev))
+		return -EIO;
+	c.mr = vhca_mr_alloc(VHCA_MKEY_PAGES, arg->addr, arg->length, arg->iova,
+			     arg->access);
+	if (!c.mr)
+		return -ENOMEM;
+	ret = vhca_mr_check(ctx, c.mr);
+	if (!ret)
+		ret = vhca_mr_pin(ctx, &c);
+	if (ret) {
+		kfree(c.mr);
+		return ret;
+	}
+	arg->lkey = c.key;
+	arg->rkey = c.rkey;
+	return 0;
+}
+
+/* A region of what is not pinned; with the context's lock. */
+static int vhca_reg_special(struct vhca_ctx *ctx, struct vhca_reg_special_mr *arg, u8 kind)
+{
+	struct vhca_mr_call c = { .pd = arg->pd };
+	int ret;
+
+	c.mr = vhca_mr_alloc(kind, arg->offset, arg->length, arg->iova, arg->access);
+	if (!c.mr)
+		return -ENOMEM;
+	ret = vhca_mr_check(ctx, c.mr);
+	if (!ret)
+		ret = vhca_mr_finish(ctx, &c);
+	if (ret) {
+		kfree(c.mr);
+		return ret;
+	}
+	arg->lkey = c.key;
+	arg->rkey = c.rkey;
+	return 0;
+}
+
+/** vhca_reg_null_mr() - VHCA_IOC_REG_NULL_MR */
+int vhca_reg_null_mr(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_reg_special_mr *arg = &call->reg_special_mr;
+
+	if (arg->offset || arg->fd || arg->dm)
+		return -EINVAL;
+	return vhca_reg_special(ctx, arg, VHCA_MKEY_NULL);
+}
+
+/** vhca_dereg_mr() - VHCA_IOC_DEREG_MR */
+int vhca_dereg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_mr *mr = xa_load(&ctx->mrs, call->object.number);
+	int ret;
+
+	if (!mr || call->object.rsvd)
+		return -EINVAL;
+	if (mr->busy)
+		return -EBUSY;
+	ret = vhca_mr_destroy(ctx, mr, true);
+	if (ret)
+		return ret;
+	vhca_mr_remove(ctx, mr);
+	kfree(mr);
+	return 0;
+}
+
+/** vhca_query_mr() - VHCA_IOC_QUERY_MR */
+int vhca_query_mr(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_query_mr *arg = &call->query_mr;
+	struct vhca_mr *mr = xa_load(&ctx->mrs, arg->lkey);
+
+	if (!mr)
+		return -EINVAL;
+	arg->rkey = vhca_mr_rkey(mr);
+	arg->addr = mr->addr;
+	arg->length = mr->length;
+	arg->iova = mr->iova;
+	arg->pd = mr->pd->number;
+	arg->access = mr->access;
+	return 0;
+}
+
+/* Registering anew */
+
+#define VHCA_REREG_ALL	(VHCA_REREG_TRANSLATION | VHCA_REREG_PD | VHCA_REREG_ACCESS)
+
+static int vhca_rereg_check(const struct vhca_rereg_mr *arg)
+{
+	if (!arg->flags || arg->flags & ~VHCA_REREG_ALL || arg->rsvd)
+		return -EINVAL;
+	if (!(arg->flags & VHCA_REREG_TRANSLATION) &&
+	    (arg->addr || arg->length || arg->iova))
+		return -EINVAL;
+	if (!(arg->flags & VHCA_REREG_PD) && arg->pd)
+		return -EINVAL;
+	return !(arg->flags & VHCA_REREG_ACCESS) && arg->access ? -EINVAL : 0;
+}
+
+/* The region that is asked for, from the old one and what is new. */
+static void vhca_rereg_merge(struct vhca_mr_call *c, const struct vhca_mr *old)
+{
+	const struct vhca_rereg_mr *arg = c->rereg;
+	struct vhca_mr *mr = c->mr;
+	bool translation = arg->flags & VHCA_REREG_TRANSLATION;
+
+	c->pd = arg->flags & VHCA_REREG_PD ? arg->pd : old->pd->number;
+	mr->kind = translation ? VHCA_MKEY_PAGES : old->kind;
+	mr->addr = translation ? arg->addr : old->addr;
+	mr->length = translation ? arg->length : old->length;
+	mr->iova = translation ? arg->iova : old->iova;
+	mr->access = arg->flags & VHCA_REREG_ACCESS ? arg->access : old->access;
+}
+
+static int vhca_rereg_begin(struct vhca_ctx *ctx, struct vhca_mr_call *c)
+{
+	struct vhca_mr *old = xa_load(&ctx->mrs, c->rereg->lkey);
+	int ret;
+
+	if (!old)
+		return -EINVAL;
+	if (old->busy)
+		return -EBUSY;
+	vhca_rereg_merge(c, old);
+	ret = vhca_mr_check(ctx, c->mr);
+	if (ret)
+		return ret;
+	c->repin = c->rereg->flags & VHCA_REREG_TRANSLATION;
+	if (!c->repin && vhca_mr_writes(c->mr) && !old->mem->writable)
+		c->repin = true;
+	/* It is left as it is until all else is done, and is there then. */
+	old->busy = true;
+	c->old = old;
+	return 0;
+}
+
+static void vhca_rereg_abort(struct vhca_ctx *ctx, struct vhca_mr *old)
+{
+	mutex_lock(&ctx->lock);
+	old->busy = false;
+	mutex_unlock(&ctx->lock);
+}
+
+/** vhca_rereg_mr() - VHCA_IOC_REREG_MR; no locks while it pins */
+int vhca_rereg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_rereg_mr *arg = &call->rereg_mr;
+	struct vhca_mr_call c = { .rereg = arg };
+	int ret;
+
+	ret = vhca_rereg_check(arg);
+	if (ret)
+		return ret;
+	c.mr = kzalloc(sizeof(*c.mr), GFP_KERNEL_ACCOUNT);
+	if (!c.mr)
+		return -ENOMEM;
+	ret = vhca_mr_step(ctx, &c, vhca_rereg_begin);
+	if (!ret) {
+		ret = c.repin ? vhca_mr_pin(ctx, &c) :
+				vhca_mr_step(ctx, &c, vhca_mr_finish);
+		if (ret)
+			vhca_rereg_abort(ctx, c.old);
+	}
+	if (ret) {
+		kfree(c.mr);
+		return ret;
+	}
+	arg->lkey = c.key;
+	arg->rkey = c.rkey;
+	return 0;
 }

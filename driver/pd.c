@@ -52,6 +52,14 @@ int vhca_free_pd(struct vhca_ctx *ctx, struct vhca_call *call)
 	return 0;
 }
 
+/** vhca_query_pd() - VHCA_IOC_QUERY_PD */
+int vhca_query_pd(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	if (!xa_load(&ctx->pds, call->object.number) || call->object.rsvd)
+		return -EINVAL;
+	return 0;
+}
+
 /** vhca_pds_destroy() - all of a context; see vhca_ctx_detach() */
 int vhca_pds_destroy(struct vhca_ctx *ctx, bool cmds)
 {

@@ -49,6 +49,10 @@ static const struct vhca_ioctl vhca_ioctls[] = {
 	VHCA_IOCTL(MODIFY_QP, vhca_modify_qp, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_QP, vhca_query_qp, VHCA_OBJECTS),
 	VHCA_IOCTL(DESTROY_QP, vhca_destroy_qp, VHCA_OBJECTS),
+	VHCA_IOCTL(QUERY_PD, vhca_query_pd, VHCA_OBJECTS),
+	VHCA_IOCTL(QUERY_MR, vhca_query_mr, VHCA_OBJECTS),
+	VHCA_IOCTL(REREG_MR, vhca_rereg_mr, VHCA_ALONE),
+	VHCA_IOCTL(REG_NULL_MR, vhca_reg_null_mr, VHCA_OBJECTS),
 };
 
 static const struct vhca_ioctl *vhca_ioctl_find(unsigned int cmd)

@@ -254,14 +254,25 @@ struct vhca_charge {
 	unsigned long npages;
 };
 
-struct vhca_mr {
-	u32 key;
-	u32 access;
-	struct vhca_pd *pd;
+/* What is behind a region. */
+struct vhca_mem {
 	struct vhca_charge charge;
 	unsigned long npages;
 	struct sg_append_table sgt;
-	bool mapped;
+	bool writable;			/* by the device */
+	bool mapped;			/* for DMA */
+};
+
+struct vhca_mr {
+	u32 key;
+	u8 kind;			/* enum vhca_mkey_kind */
+	bool busy;			/* being registered anew; others keep off */
+	u32 access;
+	u64 addr;
+	u64 length;
+	u64 iova;
+	struct vhca_pd *pd;
+	struct vhca_mem *mem;		/* NULL: a null MR, or detached */
 };
 
 struct vhca_cq {
@@ -302,6 +313,9 @@ struct vhca_call {
 		struct vhca_alloc_uar		alloc_uar;
 		struct vhca_object		object;
 		struct vhca_reg_mr		reg_mr;
+		struct vhca_rereg_mr		rereg_mr;
+		struct vhca_reg_special_mr	reg_special_mr;
+		struct vhca_query_mr		query_mr;
 		struct vhca_destroy_channel	destroy_channel;
 		struct vhca_create_cq		create_cq;
 		struct vhca_destroy_cq		destroy_cq;
@@ -417,6 +431,7 @@ void vhca_uars_free(struct vhca_ctx *ctx);
 /* pd.c */
 int vhca_alloc_pd(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_free_pd(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_pd(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_pds_destroy(struct vhca_ctx *ctx, bool cmds);
 void vhca_pds_free(struct vhca_ctx *ctx);
 
@@ -425,9 +440,19 @@ int vhca_pin_charge(struct vhca_charge *charge, unsigned long npages);
 void vhca_pin_uncharge(struct vhca_charge *charge);
 int vhca_pin(unsigned long addr, unsigned long n, bool write, struct page **pages);
 
+/* mem.c */
+struct vhca_mem *vhca_mem_pin(struct vhca_dev *vdev, u64 addr, u64 length,
+			      bool writable);
+int vhca_mem_plist(struct vhca_dev *vdev, struct vhca_mem *mem,
+		   struct vhca_plist *pl);
+void vhca_mem_free(struct vhca_dev *vdev, struct vhca_mem *mem);
+
 /* mr.c */
 int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_reg_null_mr(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_rereg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_dereg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_mr(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_mrs_destroy(struct vhca_ctx *ctx, bool cmds);
 void vhca_mrs_free(struct vhca_ctx *ctx);
 
