@@ -10,43 +10,64 @@
 
 #include "vdev.h"
 
+/* A field that a kind has no use for must be zero. */
 static u8 mkey_check(const struct vhca_cmd_create_mkey *in)
 {
 	u64 iova = be64_to_cpu(in->iova);
 	u64 length = be64_to_cpu(in->length);
-	u32 access = be32_to_cpu(in->access);
 
 	if (length > VDEV_MAX_MR_SIZE || iova + length < iova)
 		return VHCA_CMD_BAD_PARAM;
-	if (access & ~VHCA_MKEY_ACCESS || (!length && in->pages))
+	if (be32_to_cpu(in->access) & ~VHCA_MKEY_ACCESS)
 		return VHCA_CMD_BAD_PARAM;
-	return VHCA_CMD_OK;
+	switch (be32_to_cpu(in->kind)) {
+	case VHCA_MKEY_PAGES:
+		if (be32_to_cpu(in->offset) >= VHCA_PAGE_SIZE ||
+		    (!length && (in->pages || in->offset)))
+			return VHCA_CMD_BAD_PARAM;
+		return VHCA_CMD_OK;
+	case VHCA_MKEY_NULL:
+		if (iova || length || in->access || in->pages || in->offset)
+			return VHCA_CMD_BAD_PARAM;
+		return VHCA_CMD_OK;
+	default:
+		return VHCA_CMD_BAD_PARAM;
+	}
+}
+
+static unsigned int mkey_npages(const struct vhca_cmd_create_mkey *in)
+{
+	u64 length = be64_to_cpu(in->length);
+
+	if (!length)
+		return 0;
+	return DIV_ROUND_UP(offset_in_page(be32_to_cpu(in->offset)) + length,
+			    VHCA_PAGE_SIZE);
 }
 
 static struct vdev_mkey *mkey_alloc(const struct vhca_cmd_create_mkey *in, u8 *status)
 {
-	u64 iova = be64_to_cpu(in->iova);
-	u64 length = be64_to_cpu(in->length);
-	unsigned int npages = 0;
+	unsigned int npages = mkey_npages(in);
 	struct vdev_mkey *mkey;
 
-	if (length)
-		npages = DIV_ROUND_UP(offset_in_page(iova) + length, VHCA_PAGE_SIZE);
-	mkey = kvzalloc(struct_size(mkey, page, npages), GFP_KERNEL);
+	mkey = kvzalloc(struct_size(mkey, pages, npages), GFP_KERNEL);
 	if (!mkey) {
 		*status = VHCA_CMD_NO_MEMORY;
 		return NULL;
 	}
-	*status = vdev_read_pages(be64_to_cpu(in->pages), npages, mkey->page);
+	*status = vdev_read_pages(be64_to_cpu(in->pages), npages, mkey->pages);
 	if (*status) {
 		kvfree(mkey);
 		return NULL;
 	}
-	mkey->npages = npages;
+	mkey->kind = be32_to_cpu(in->kind);
 	mkey->pd = be32_to_cpu(in->pd);
 	mkey->access = be32_to_cpu(in->access);
-	mkey->iova = iova;
-	mkey->length = length;
+	mkey->iova = be64_to_cpu(in->iova);
+	mkey->length = be64_to_cpu(in->length);
+	mkey->offset = offset_in_page(be32_to_cpu(in->offset));
+	if (mkey->kind == VHCA_MKEY_NULL)
+		mkey->access = VHCA_MKEY_LOCAL_WRITE;
 	return mkey;
 }
 
@@ -125,6 +146,15 @@ void vdev_forget_mkeys(struct vdev *dev)
 	}
 }
 
+/* Anything lies in a null MR. */
+static bool mkey_holds(const struct vdev_mkey *mkey, u64 addr, u64 len)
+{
+	if (mkey->kind == VHCA_MKEY_NULL)
+		return true;
+	return addr >= mkey->iova && len <= mkey->length &&
+	       addr - mkey->iova <= mkey->length - len;
+}
+
 struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
 				u64 addr, u64 len, u8 *verr)
 {
@@ -136,8 +166,7 @@ struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
 		*verr = VHCA_VERR_KEY_PD;
 	else if (access & ~mkey->access)
 		*verr = VHCA_VERR_KEY_ACCESS;
-	else if (addr < mkey->iova || len > mkey->length ||
-		 addr - mkey->iova > mkey->length - len)
+	else if (!mkey_holds(mkey, addr, len))
 		*verr = VHCA_VERR_KEY_BOUNDS;
 	else
 		return mkey;
@@ -146,8 +175,10 @@ struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
 
 void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len)
 {
-	u64 at = offset_in_page(mkey->iova) + (addr - mkey->iova);
+	u64 at = mkey->offset + (addr - mkey->iova);
 
+	if (mkey->kind == VHCA_MKEY_NULL)
+		return NULL;
 	*len = min_t(u32, *len, VHCA_PAGE_SIZE - offset_in_page(at));
-	return page_address(mkey->page[at >> VHCA_PAGE_SHIFT]) + offset_in_page(at);
+	return page_address(mkey->pages[at >> VHCA_PAGE_SHIFT]) + offset_in_page(at);
 }

@@ -250,6 +250,7 @@ static u8 recv_atomic(struct vdev_qp *qp, const struct vdev_request *req)
 	u32 len = VHCA_ATOMIC_SIZE;
 	struct vdev_mkey *mkey;
 	struct vdev_sgl old;
+	void *word;
 	u64 value;
 
 	if (!IS_ALIGNED(req->raddr, VHCA_ATOMIC_SIZE) || req->length != VHCA_ATOMIC_SIZE)
@@ -257,8 +258,11 @@ static u8 recv_atomic(struct vdev_qp *qp, const struct vdev_request *req)
 	mkey = recv_mkey(qp, req->opcode, req->rkey, req->raddr, len);
 	if (!mkey)
 		return recv_nak(qp, VDEV_NAK_ACCESS);
-	/* The region's offset in its page is that of its address: still aligned. */
-	value = recv_atomic_do(req, vdev_mkey_at(mkey, req->raddr, &len));
+	word = vdev_mkey_at(mkey, req->raddr, &len);
+	/* Its iova may have been chosen so that an aligned address is not aligned memory. */
+	if (!IS_ALIGNED((unsigned long)word, VHCA_ATOMIC_SIZE))
+		return recv_nak(qp, VDEV_NAK_INVALID);
+	value = recv_atomic_do(req, word);
 	old = (struct vdev_sgl){ .inl = &value, .length = sizeof(value) };
 	if (vdev_sgl_copy(req->payload, &old, sizeof(value)))
 		return VDEV_LOCAL;

@@ -65,13 +65,22 @@ bool vdev_sgl_check(struct vdev_sgl *sgl)
 	return true;
 }
 
-/* The memory at the position; *@len is cut to what lies in one piece. */
-static void *sgl_at(struct vdev_sgl *sgl, u32 *len)
+/*
+ * The memory at the position, NULL where none is behind it; *@len is cut to what
+ * lies in one piece. Returns false when the key is at fault.
+ */
+static bool sgl_at(struct vdev_sgl *sgl, void **at, u32 *len)
 {
 	const struct vhca_wqe_data *seg;
 
-	if (sgl->inl)
-		return (void *)sgl->inl + sgl->off;
+	if (sgl->inl) {
+		*at = (void *)sgl->inl + sgl->off;
+		return true;
+	}
+	if (!sgl->seg) {
+		*at = vdev_mkey_at(sgl->mkey, sgl->raddr + sgl->off, len);
+		return true;
+	}
 	seg = &sgl->seg[sgl->cur];
 	while (sgl->off == seg_len(seg)) {
 		seg = &sgl->seg[++sgl->cur];
@@ -79,28 +88,40 @@ static void *sgl_at(struct vdev_sgl *sgl, u32 *len)
 		sgl->mkey = NULL;
 	}
 	if (!sgl->mkey && !sgl_lookup(sgl))
-		return NULL;
+		return false;
 	*len = min(*len, seg_len(seg) - sgl->off);
-	return vdev_mkey_at(sgl->mkey, be64_to_cpu(seg->addr) + sgl->off, len);
+	*at = vdev_mkey_at(sgl->mkey, be64_to_cpu(seg->addr) + sgl->off, len);
+	return true;
+}
+
+/* What is written to a null MR is lost, what is read from it is zeroes. */
+static void move(void *to, const void *from, u32 len)
+{
+	if (!to)
+		return;
+	if (from)
+		/* Users may map one page twice: source and target can overlap. */
+		memmove(to, from, len);
+	else
+		memset(to, 0, len);
 }
 
 struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 len)
 {
 	/* Positions may come from an earlier read section. */
-	dst->mkey = NULL;
-	src->mkey = NULL;
+	if (dst->seg)
+		dst->mkey = NULL;
+	if (src->seg)
+		src->mkey = NULL;
 	while (len) {
 		u32 n = len;
 		void *from, *to;
 
-		from = sgl_at(src, &n);
-		if (!from)
+		if (!sgl_at(src, &from, &n))
 			return src;
-		to = sgl_at(dst, &n);
-		if (!to)
+		if (!sgl_at(dst, &to, &n))
 			return dst;
-		/* Users may map one page twice: source and target can overlap. */
-		memmove(to, from, n);
+		move(to, from, n);
 		src->off += n;
 		dst->off += n;
 		len -= n;

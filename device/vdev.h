@@ -504,20 +504,23 @@ bool vdev_cq_retry_event(struct vdev_cq *cq);
 /**
  * struct vdev_mkey - a memory region
  * @key: index << 8 | variant.
+ * @kind: enum vhca_mkey_kind.
  * @pd: its PD.
  * @access: VHCA_MKEY_*.
  * @iova: address of the first byte.
  * @length: bytes.
- * @page: the pages; the first holds @iova at its offset within a page.
+ * @offset: of the first byte in the pages.
+ * @pages: what is behind it; a null MR has none.
  */
 struct vdev_mkey {
 	u32			key;
+	u8			kind;
 	u32			pd;
 	u32			access;
 	u64			iova;
 	u64			length;
-	unsigned int		npages;
-	struct page		*page[];
+	u64			offset;
+	struct page		*pages[];
 };
 
 /**
@@ -535,7 +538,11 @@ struct vdev_mkey {
 struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
 				u64 addr, u64 len, u8 *verr);
 
-/** vdev_mkey_at() - memory at @addr of a checked region; *@len is cut at the page's end */
+/**
+ * vdev_mkey_at() - memory at @addr of a checked region
+ *
+ * *@len is cut to what lies in one piece. NULL: nothing is behind it (null MR).
+ */
 void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len);
 
 /* sgl.c */
@@ -552,7 +559,9 @@ void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len);
  * @cur: segment that the position is in.
  * @off: bytes of it that are behind the position.
  * @mkey: its checked region, NULL when not looked up yet. Valid only while the
- *	read section of vdev_srcu lasts in which it was looked up.
+ *	read section of vdev_srcu lasts in which it was looked up. Without @seg and
+ *	@inl: checked by the caller, as a whole, for one copy.
+ * @raddr: address of the first byte in that @mkey.
  * @verr: why vdev_sgl_copy() failed, enum vhca_cqe_vendor_err.
  */
 struct vdev_sgl {
@@ -566,6 +575,7 @@ struct vdev_sgl {
 	unsigned int		cur;
 	u32			off;
 	struct vdev_mkey	*mkey;
+	u64			raddr;
 	u8			verr;
 };
 
