@@ -45,6 +45,70 @@ static void *map(size_t len, int prot)
 	return mmap(NULL, len, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
+/* Connect the bed's pair anew after an error, with nothing left of before. */
+static int renew(struct raw_bed *bed)
+{
+	struct raw_pair *p = &bed->p;
+	int err = raw_goto(&p->b, VHCA_QPS_ERR);
+	struct raw_wc wc;
+
+	/* The receive that was not used. */
+	if (!err)
+		err = raw_wait_wc(&bed->rcq, &wc);
+	if (!err)
+		err = raw_reset_qp(&p->a);
+	if (!err)
+		err = raw_reset_qp(&p->b);
+	return err ? err : raw_connect(&p->a, &p->b);
+}
+
+/*
+ * Send @len bytes from where the key and the address say to @offset of the bed's
+ * memory; the status of the send, or a negative errno.
+ */
+static int send_from(struct raw_bed *bed, uint32_t lkey, uint64_t addr, uint32_t len,
+		     size_t offset)
+{
+	struct vhca_wqe_data sge = {
+		.byte_count = htobe32(len), .lkey = htobe32(lkey), .addr = htobe64(addr),
+	};
+	int err = raw_recv(&bed->p.b, &bed->mr, offset, bed->mr.len - offset);
+	struct raw_wc wc;
+
+	raw_build_send(&bed->p.a, VHCA_WQE_SIGNALED, &sge, 1);
+	if (!err)
+		err = raw_post_built(&bed->p.a);
+	if (!err)
+		err = raw_wait_wc(&bed->scq, &wc);
+	if (err)
+		return err;
+	if (wc.status)
+		return renew(bed) ? -EPROTO : wc.status;
+	err = raw_wait_wc(&bed->rcq, &wc);
+	return err ? err : -wc.status;
+}
+
+/* Receive what the bed's memory begins with there; the status of the receive. */
+static int receive_to(struct raw_bed *bed, uint32_t lkey, uint64_t addr, uint32_t len)
+{
+	struct vhca_wqe_data sge = {
+		.byte_count = htobe32(len), .lkey = htobe32(lkey), .addr = htobe64(addr),
+	};
+	int err = raw_recv_sge(&bed->p.b, sge);
+	struct raw_wc wc, swc;
+
+	if (!err)
+		err = raw_send(&bed->p.a, VHCA_WQE_SIGNALED, &bed->mr, 0, len);
+	if (!err)
+		err = raw_wait_wc(&bed->rcq, &wc);
+	if (!err)
+		err = raw_wait_wc(&bed->scq, &swc);
+	if (!err && wc.status)
+		err = raw_reset_qp(&bed->p.a) || raw_reset_qp(&bed->p.b) ||
+		      raw_connect(&bed->p.a, &bed->p.b) ? -EPROTO : 0;
+	return err ? err : wc.status;
+}
+
 #define RW (PROT_READ | PROT_WRITE)
 
 TEST_F(mr, unmapped_memory_is_efault)
@@ -146,19 +210,6 @@ TEST_F(mr, access_flags_that_make_no_sense_are_einval)
 	EXPECT_EQ(0, reg(&self->bed.ctx, p, 4096, 0xf));
 }
 
-TEST_F(mr, an_iova_of_another_page_offset_is_einval)
-{
-	struct vhca_reg_mr r = {
-		.addr = (uintptr_t)self->bed.mr.addr, .length = 4096,
-		.iova = (uintptr_t)self->bed.mr.addr + 8, .pd = self->bed.ctx.pd,
-	};
-
-	EXPECT_EQ(-EINVAL, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &r));
-	r.iova = -4096ull;
-	r.length = 8192;
-	EXPECT_EQ(-EINVAL, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &r));
-}
-
 TEST_F(mr, the_iova_is_what_wqes_name)
 {
 	struct vhca_reg_mr r = {
@@ -178,6 +229,60 @@ TEST_F(mr, the_iova_is_what_wqes_name)
 	ASSERT_EQ(0, raw_wait_wc(&self->bed.rcq, &wc));
 	EXPECT_EQ(VHCA_CQE_SUCCESS, wc.status);
 	EXPECT_EQ(0, memcmp(self->bed.mr.addr + 8192, "tail", 4));
+}
+
+TEST_F(mr, an_iova_that_wraps_is_einval)
+{
+	struct vhca_reg_mr r = {
+		.addr = (uintptr_t)self->bed.mr.addr, .length = 8192, .iova = -4096ull,
+		.pd = self->bed.ctx.pd,
+	};
+
+	EXPECT_EQ(-EINVAL, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &r));
+}
+
+TEST_F(mr, an_iova_may_have_any_offset_in_its_page)
+{
+	static const uint64_t iova[] = { 0, 1, 4095, 0x123456789abull, ~0ull - 9000 };
+	char *p = map(4 * 4096, RW);
+	unsigned int i;
+
+	memset(p, 'x', 4 * 4096);
+	memcpy(p + 2047, "head", 4);
+	memcpy(p + 2047 + 7996, "tail", 4);
+	for (i = 0; i < sizeof(iova) / sizeof(*iova); i++) {
+		struct vhca_reg_mr r = {
+			.addr = (uintptr_t)p + 2047, .length = 8000, .iova = iova[i],
+			.pd = self->bed.ctx.pd,
+		};
+
+		ASSERT_EQ(0, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &r));
+		ASSERT_EQ(0, send_from(&self->bed, r.lkey, iova[i], 8000, 0));
+		EXPECT_EQ(0, memcmp(self->bed.mr.addr, p + 2047, 8000));
+		ASSERT_EQ(0, send_from(&self->bed, r.lkey, iova[i] + 7996, 4, 0));
+		EXPECT_EQ(0, memcmp(self->bed.mr.addr, "tail", 4));
+		EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR,
+			  send_from(&self->bed, r.lkey, iova[i] + 7996, 5, 0));
+		EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR,
+			  send_from(&self->bed, r.lkey, iova[i] - 1, 4, 0));
+		EXPECT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_DEREG_MR, r.lkey));
+	}
+}
+
+TEST_F(mr, zero_based_begins_at_address_zero)
+{
+	struct vhca_reg_mr r = {
+		.addr = (uintptr_t)self->bed.mr.addr + 5, .length = 100,
+		.pd = self->bed.ctx.pd, .access = VHCA_ACCESS_ZERO_BASED,
+	};
+
+	memcpy(self->bed.mr.addr + 5, "zero based", 10);
+	ASSERT_EQ(0, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &r));
+	ASSERT_EQ(0, send_from(&self->bed, r.lkey, 0, 10, 8192));
+	EXPECT_EQ(0, memcmp(self->bed.mr.addr + 8192, "zero based", 10));
+	EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR, send_from(&self->bed, r.lkey, 99, 2, 8192));
+	r.iova = 4096;
+	EXPECT_EQ(-EINVAL, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &r));
 }
 
 TEST_F(mr, a_region_may_start_and_end_anywhere)
@@ -312,6 +417,268 @@ TEST_F(mr, a_fork_does_not_take_the_pages_away)
 	EXPECT_EQ(0, raw_wait_child(pid));
 }
 
+/* Null MRs */
+
+static int reg_null(struct raw_ctx *ctx, struct vhca_reg_special_mr *r)
+{
+	*r = (struct vhca_reg_special_mr) { .pd = ctx->pd };
+	return raw_ioctl(ctx->fd, VHCA_IOC_REG_NULL_MR, r);
+}
+
+TEST_F(mr, a_null_mr_reads_as_zeroes_at_any_address)
+{
+	static const uint64_t addr[] = { 0, 1, 0x7fffffffffff, ~0ull - 5000, ~0ull };
+	struct vhca_reg_special_mr r;
+	unsigned int i, j;
+
+	ASSERT_EQ(0, reg_null(&self->bed.ctx, &r));
+	EXPECT_EQ(0, r.rkey);
+	for (i = 0; i < sizeof(addr) / sizeof(*addr); i++) {
+		memset(self->bed.mr.addr, 0xff, 8192);
+		ASSERT_EQ(0, send_from(&self->bed, r.lkey, addr[i], 5000, 0));
+		for (j = 0; j < 5000; j++)
+			ASSERT_EQ(0, self->bed.mr.addr[j]);
+		EXPECT_EQ(0xff, self->bed.mr.addr[5000]);
+	}
+}
+
+TEST_F(mr, what_is_written_to_a_null_mr_is_lost)
+{
+	struct vhca_reg_special_mr r;
+
+	ASSERT_EQ(0, reg_null(&self->bed.ctx, &r));
+	memset(self->bed.mr.addr, 'x', 8192);
+	ASSERT_EQ(0, receive_to(&self->bed, r.lkey, 0x1000, 8192));
+	/* It still reads as zeroes. */
+	ASSERT_EQ(0, send_from(&self->bed, r.lkey, 0x1000, 8, 0));
+	EXPECT_EQ(0, self->bed.mr.addr[0]);
+	EXPECT_EQ('x', self->bed.mr.addr[8]);
+}
+
+TEST_F(mr, a_null_mr_has_no_attributes)
+{
+	static const struct vhca_reg_special_mr wrong[] = {
+		{ .offset = 1 }, { .length = 1 }, { .iova = 1 }, { .fd = 1 }, { .dm = 1 },
+		{ .access = VHCA_ACCESS_LOCAL_WRITE }, { .access = VHCA_ACCESS_REMOTE_READ },
+		{ .access = 1u << 31 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct vhca_reg_special_mr r = wrong[i];
+
+		r.pd = self->bed.ctx.pd;
+		EXPECT_EQ(-EINVAL, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_NULL_MR, &r));
+	}
+}
+
+/* Registering anew */
+
+static int rereg(struct raw_ctx *ctx, struct vhca_rereg_mr *r, uint32_t lkey, uint32_t flags)
+{
+	r->lkey = lkey;
+	r->flags = flags;
+	return raw_ioctl(ctx->fd, VHCA_IOC_REREG_MR, r);
+}
+
+TEST_F(mr, rereg_gives_and_takes_rights)
+{
+	struct vhca_rereg_mr r = { .access = VHCA_ACCESS_LOCAL_WRITE };
+	struct raw_mr mr = { .addr = map(4096, RW), .len = 4096 };
+	uint32_t old;
+
+	memset(self->bed.mr.addr, 'y', 64);
+	ASSERT_EQ(0, raw_reg(&self->bed.ctx, &mr, 0));
+	EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR,
+		  receive_to(&self->bed, mr.lkey, (uintptr_t)mr.addr, 64));
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_ACCESS));
+	EXPECT_NE(mr.lkey, r.lkey);
+	EXPECT_EQ(r.lkey, r.rkey);
+	ASSERT_EQ(0, receive_to(&self->bed, r.lkey, (uintptr_t)mr.addr, 64));
+	EXPECT_EQ(0, memcmp(mr.addr, self->bed.mr.addr, 64));
+	EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR,
+		  send_from(&self->bed, mr.lkey, (uintptr_t)mr.addr, 64, 0));
+
+	old = r.lkey;
+	r = (struct vhca_rereg_mr) { .access = VHCA_ACCESS_REMOTE_READ };
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, old, VHCA_REREG_ACCESS));
+	EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR,
+		  receive_to(&self->bed, r.lkey, (uintptr_t)mr.addr, 64));
+	EXPECT_EQ(0, send_from(&self->bed, r.lkey, (uintptr_t)mr.addr, 64, 0));
+	EXPECT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_DEREG_MR, r.lkey));
+	EXPECT_EQ(-EINVAL, raw_free(self->bed.ctx.fd, VHCA_IOC_DEREG_MR, old));
+}
+
+TEST_F(mr, rereg_moves_to_another_pd)
+{
+	struct vhca_rereg_mr r = {};
+	uint32_t pd, old;
+	struct raw_mr mr;
+
+	ASSERT_EQ(0, raw_mr(&self->bed.ctx, &mr, 4096));
+	ASSERT_EQ(0, raw_alloc_pd(self->bed.ctx.fd, &pd));
+	r.pd = pd;
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_PD));
+	/* Its memory is there, and not for the QPs of its former PD. */
+	EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR,
+		  send_from(&self->bed, r.lkey, (uintptr_t)mr.addr, 8, 0));
+	EXPECT_EQ(-EBUSY, raw_free(self->bed.ctx.fd, VHCA_IOC_FREE_PD, pd));
+	old = r.lkey;
+	r = (struct vhca_rereg_mr) { .pd = self->bed.ctx.pd };
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, old, VHCA_REREG_PD));
+	EXPECT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_FREE_PD, pd));
+	memcpy(mr.addr, "returned", 8);
+	ASSERT_EQ(0, send_from(&self->bed, r.lkey, (uintptr_t)mr.addr, 8, 0));
+	EXPECT_EQ(0, memcmp(self->bed.mr.addr, "returned", 8));
+}
+
+TEST_F(mr, rereg_of_memory_names_other_memory)
+{
+	char *p = map(8192, RW);
+	struct vhca_rereg_mr r = {
+		.addr = (uintptr_t)p + 100, .length = 5000, .iova = 0x1001,
+	};
+	struct raw_mr mr;
+
+	strcpy(p + 100, "elsewhere");
+	ASSERT_EQ(0, raw_mr(&self->bed.ctx, &mr, 4096));
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_TRANSLATION));
+	ASSERT_EQ(0, send_from(&self->bed, r.lkey, 0x1001, 5000, 0));
+	EXPECT_STREQ("elsewhere", (char *)self->bed.mr.addr);
+	EXPECT_EQ(0, receive_to(&self->bed, r.lkey, 0x1001, 5000));
+	EXPECT_EQ(VHCA_CQE_LOC_PROT_ERR,
+		  send_from(&self->bed, r.lkey, (uintptr_t)mr.addr, 8, 0));
+}
+
+TEST_F(mr, rereg_of_everything_at_once)
+{
+	char *p = map(4096, RW);
+	struct vhca_rereg_mr r = {
+		.addr = (uintptr_t)p, .length = 4096, .pd = self->bed.ctx.pd,
+		.access = VHCA_ACCESS_ZERO_BASED | VHCA_ACCESS_LOCAL_WRITE,
+	};
+	struct vhca_query_mr q;
+	uint32_t pd;
+	struct vhca_reg_mr first = {
+		.addr = (uintptr_t)self->bed.mr.addr, .length = 10, .iova = 77,
+	};
+
+	strcpy(p, "all of it");
+	ASSERT_EQ(0, raw_alloc_pd(self->bed.ctx.fd, &pd));
+	first.pd = pd;
+	ASSERT_EQ(0, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &first));
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, first.lkey,
+			   VHCA_REREG_TRANSLATION | VHCA_REREG_PD | VHCA_REREG_ACCESS));
+	EXPECT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_FREE_PD, pd));
+	ASSERT_EQ(0, send_from(&self->bed, r.lkey, 0, 10, 0));
+	EXPECT_STREQ("all of it", (char *)self->bed.mr.addr);
+	q = (struct vhca_query_mr) { .lkey = r.lkey };
+	ASSERT_EQ(0, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_QUERY_MR, &q));
+	EXPECT_EQ((uintptr_t)p, q.addr);
+	EXPECT_EQ(4096, q.length);
+	EXPECT_EQ(0, q.iova);
+	EXPECT_EQ(self->bed.ctx.pd, q.pd);
+	EXPECT_EQ(VHCA_ACCESS_ZERO_BASED | VHCA_ACCESS_LOCAL_WRITE, q.access);
+}
+
+TEST_F(mr, a_null_mr_becomes_memory_by_rereg)
+{
+	struct vhca_rereg_mr r = { .access = VHCA_ACCESS_LOCAL_WRITE };
+	struct vhca_reg_special_mr null;
+
+	ASSERT_EQ(0, reg_null(&self->bed.ctx, &null));
+	EXPECT_EQ(-EINVAL, rereg(&self->bed.ctx, &r, null.lkey, VHCA_REREG_ACCESS));
+	r = (struct vhca_rereg_mr) { .pd = self->bed.ctx.pd };
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, null.lkey, VHCA_REREG_PD));
+	EXPECT_EQ(0, r.rkey);
+	null.lkey = r.lkey;
+	strcpy((char *)self->bed.mr.addr + 8192, "something");
+	r = (struct vhca_rereg_mr) {
+		.addr = (uintptr_t)self->bed.mr.addr, .length = 16384,
+	};
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, null.lkey, VHCA_REREG_TRANSLATION));
+	EXPECT_EQ(r.lkey, r.rkey);
+	ASSERT_EQ(0, send_from(&self->bed, r.lkey, 8192, 10, 0));
+	EXPECT_STREQ("something", (char *)self->bed.mr.addr);
+}
+
+TEST_F(mr, a_rereg_that_makes_no_sense_is_einval)
+{
+	static const struct vhca_rereg_mr wrong[] = {
+		{ .flags = 0 },
+		{ .flags = 8 },
+		{ .flags = VHCA_REREG_TRANSLATION, .rsvd = 1 },
+		{ .flags = VHCA_REREG_ACCESS, .addr = 4096 },
+		{ .flags = VHCA_REREG_ACCESS, .length = 1 },
+		{ .flags = VHCA_REREG_ACCESS, .iova = 1 },
+		{ .flags = VHCA_REREG_ACCESS, .pd = 1 },
+		{ .flags = VHCA_REREG_PD, .access = 1 },
+		{ .flags = VHCA_REREG_PD, .pd = 0xffffff },
+		{ .flags = VHCA_REREG_ACCESS, .access = VHCA_ACCESS_REMOTE_WRITE },
+		{ .flags = VHCA_REREG_ACCESS, .access = 1u << 20 },
+		/* Its iova is not zero. */
+		{ .flags = VHCA_REREG_ACCESS, .access = VHCA_ACCESS_ZERO_BASED },
+		{ .flags = VHCA_REREG_TRANSLATION, .length = ~0ull },
+		{ .flags = VHCA_REREG_TRANSLATION, .iova = ~0ull, .length = 2 },
+	};
+	struct vhca_rereg_mr r;
+	struct raw_mr mr;
+	unsigned int i;
+
+	ASSERT_EQ(0, raw_mr(&self->bed.ctx, &mr, 4096));
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		r = wrong[i];
+		EXPECT_EQ(-EINVAL, rereg(&self->bed.ctx, &r, mr.lkey, wrong[i].flags)) {
+			TH_LOG("number %u", i);
+		}
+	}
+	r = (struct vhca_rereg_mr) {};
+	EXPECT_EQ(-EINVAL, rereg(&self->bed.ctx, &r, mr.lkey ^ 1, VHCA_REREG_ACCESS));
+	EXPECT_EQ(0, send_from(&self->bed, mr.lkey, (uintptr_t)mr.addr, 8, 0));
+}
+
+TEST_F(mr, a_region_that_is_gone_from_the_map_can_change_what_needs_no_memory)
+{
+	struct vhca_rereg_mr r = { .pd = self->bed.ctx.pd };
+	struct raw_mr mr = { .addr = map(4096, RW), .len = 4096 };
+	uint32_t lkey;
+
+	strcpy((char *)mr.addr, "gone");
+	ASSERT_EQ(0, raw_reg(&self->bed.ctx, &mr, 0));
+	ASSERT_EQ(0, munmap(mr.addr, 4096));
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_PD));
+	lkey = r.lkey;
+	/* Pinned for reading only, and nothing there to be pinned for writing. */
+	r = (struct vhca_rereg_mr) { .access = VHCA_ACCESS_LOCAL_WRITE };
+	EXPECT_EQ(-EFAULT, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_ACCESS));
+	ASSERT_EQ(0, send_from(&self->bed, lkey, (uintptr_t)mr.addr, 5, 0));
+	EXPECT_STREQ("gone", (char *)self->bed.mr.addr);
+}
+
+TEST_F(mr, query_says_what_was_registered)
+{
+	struct vhca_reg_mr r = {
+		.addr = (uintptr_t)self->bed.mr.addr + 3, .length = 99, .iova = 12345,
+		.pd = self->bed.ctx.pd,
+		.access = VHCA_ACCESS_REMOTE_READ | VHCA_ACCESS_MW_BIND,
+	};
+	struct vhca_query_mr q = {};
+
+	ASSERT_EQ(0, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &r));
+	q.lkey = r.lkey;
+	ASSERT_EQ(0, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_QUERY_MR, &q));
+	EXPECT_EQ(r.rkey, q.rkey);
+	EXPECT_EQ(r.addr, q.addr);
+	EXPECT_EQ(99, q.length);
+	EXPECT_EQ(12345, q.iova);
+	EXPECT_EQ(r.pd, q.pd);
+	EXPECT_EQ(r.access, q.access);
+	ASSERT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_DEREG_MR, r.lkey));
+	EXPECT_EQ(-EINVAL, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_QUERY_MR, &q));
+	EXPECT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_QUERY_PD, self->bed.ctx.pd));
+	EXPECT_EQ(-EINVAL, raw_free(self->bed.ctx.fd, VHCA_IOC_QUERY_PD, 0xffffff));
+}
+
 /* Accounting */
 
 /* VmPin of this process in KiB. */
@@ -362,6 +729,45 @@ TEST_F(mr, closing_the_file_gives_everything_back)
 		ASSERT_EQ(0, raw_mr(&ctx, &mr, 65536));
 	EXPECT_EQ(before + 640, pinned());
 	raw_close(&ctx);
+	EXPECT_EQ(before, pinned());
+}
+
+TEST_F(mr, rereg_counts_pages_once)
+{
+	struct vhca_rereg_mr r = { .access = VHCA_ACCESS_LOCAL_WRITE };
+	struct raw_mr mr = { .addr = map(1 << 20, RW), .len = 1 << 19 };
+	long long before = pinned();
+	char *hole = map(8192, RW);
+	uint32_t lkey;
+
+	ASSERT_EQ(0, raw_reg(&self->bed.ctx, &mr, 0));
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_ACCESS));
+	EXPECT_EQ(before + 512, pinned());
+	lkey = r.lkey;
+	r = (struct vhca_rereg_mr) { .addr = (uintptr_t)mr.addr, .length = 1 << 20 };
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_TRANSLATION));
+	EXPECT_EQ(before + 1024, pinned());
+	lkey = r.lkey;
+	r = (struct vhca_rereg_mr) { .addr = (uintptr_t)mr.addr, .length = 1 };
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_TRANSLATION));
+	EXPECT_EQ(before + 4, pinned());
+	lkey = r.lkey;
+	r = (struct vhca_rereg_mr) { .pd = self->bed.ctx.pd };
+	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_PD));
+	EXPECT_EQ(before + 4, pinned());
+	lkey = r.lkey;
+	/* A failure neither adds nor takes. */
+	ASSERT_EQ(0, munmap(hole + 4096, 4096));
+	r = (struct vhca_rereg_mr) { .addr = (uintptr_t)hole, .length = 8192 };
+	EXPECT_EQ(-EFAULT, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_TRANSLATION));
+	EXPECT_EQ(before + 4, pinned());
+	r = (struct vhca_rereg_mr) {
+		.addr = (uintptr_t)mr.addr, .length = 8192, .pd = 0xffffff,
+	};
+	EXPECT_EQ(-EINVAL, rereg(&self->bed.ctx, &r, lkey,
+				 VHCA_REREG_TRANSLATION | VHCA_REREG_PD));
+	EXPECT_EQ(before + 4, pinned());
+	EXPECT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_DEREG_MR, lkey));
 	EXPECT_EQ(before, pinned());
 }
 
