@@ -5,6 +5,7 @@
 # tell whether a sentence is true, but whether every name and number is.
 #
 # Needs no device and no modules.
+. ./ktap.sh
 
 top=..
 doc=$top/Documentation
@@ -15,29 +16,15 @@ headers="$top/uapi/vhca_queue.h $top/uapi/vhca_abi.h $top/include/vhca_prm.h $to
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-count=0
-failed=0
-
 # Passes when the check that wrote $tmp/wrong found nothing wrong and looked at
 # something: $tmp/seen has a line for each thing looked at.
-result()
+found()
 {
-	count=$((count + 1))
-	sed 's/^/# /' "$tmp/wrong"
-	if [ -s "$tmp/wrong" ] || [ ! -s "$tmp/seen" ]; then
-		echo "not ok $count $1"
-		failed=1
-	else
-		echo "ok $count $1: $(wc -l < "$tmp/seen")"
-	fi
+	say "$tmp/wrong"
+	[ -s "$tmp/seen" ] && ! [ -s "$tmp/wrong" ]
+	result $? "$1: $(wc -l < "$tmp/seen")"
 	: > "$tmp/seen"
 	: > "$tmp/wrong"
-}
-
-skip()
-{
-	count=$((count + 1))
-	echo "ok $count $1 # SKIP $2"
 }
 
 seen()
@@ -217,44 +204,43 @@ fi
 : > "$tmp/seen"
 : > "$tmp/wrong"
 sources | xargs cat > "$tmp/sources"
-echo "TAP version 13"
-echo "1..15"
+plan 15
 
 check_functions $architecture
-result "functions of architecture.rst exist"
+found "functions of architecture.rst exist"
 check_function_places $architecture
-result "functions of architecture.rst are where it says"
+found "functions of architecture.rst are where it says"
 check_paths $architecture
 check_paths $prm
 check_paths $uabi
-result "files exist"
+found "files exist"
 check_constants $prm
-result "constants of prm.rst exist"
+found "constants of prm.rst exist"
 check_constants $uabi
-result "constants of uabi.rst exist"
+found "constants of uabi.rst exist"
 check_constants $architecture
-result "constants of architecture.rst exist"
+found "constants of architecture.rst exist"
 check_structures $prm
 check_structures $uabi
 check_structures $architecture
-result "structures exist"
+found "structures exist"
 check_registers
-result "registers have the offsets of prm.rst"
+found "registers have the offsets of prm.rst"
 check_numbers
-result "commands, types and statuses have the numbers of prm.rst"
+found "commands, types and statuses have the numbers of prm.rst"
 check_offsets
-result "fields have the offsets of prm.rst"
+found "fields have the offsets of prm.rst"
 check_documented 'VHCA_REG_|VHCA_CMD_|VHCA_EQE_|VHCA_VERR_|VHCA_QPM_|VHCA_STATUS_|VHCA_CONTROL_' $prm
-result "prm.rst leaves out none of the registers, commands, types, errors, attributes"
+found "prm.rst leaves out none of the registers, commands, types, errors, attributes"
 check_ioctls
-result "uabi.rst describes each ioctl, with its structure"
+found "uabi.rst describes each ioctl, with its structure"
 check_documented 'VHCA_EVENT_' $uabi
-result "uabi.rst describes each async event"
+found "uabi.rst describes each async event"
 check_counters $top/device/*.c $top/driver/*.c
-result "uabi.rst describes each counter"
+found "uabi.rst describes each counter"
 if rst=$(command -v rst2html || command -v rst2html.py); then
 	check_markup
-	result "markup is valid"
+	found "markup is valid"
 else
 	skip "markup is valid" "no rst2html; apt-get install python3-docutils"
 fi

@@ -4,33 +4,12 @@
 # A function that is reset, unbound, removed and found again: each time it comes
 # back as good as new, and programs that used it are told.
 cd "$(dirname "$(readlink -f "$0")")" || exit 1
+. ./ktap.sh
 
 run=../lib/vhcarun
 bdf=$(basename "$(readlink -f /sys/class/vhca/vhca0/device)")
 pci=/sys/bus/pci/devices/$bdf
 driver=/sys/bus/pci/drivers/vhca
-n=0
-failed=0
-
-result()
-{
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n $2"
-	else
-		echo "not ok $n $2"
-		failed=1
-	fi
-}
-
-wait_until()
-{
-	for _ in $(seq 200); do
-		"$@" && return 0
-		sleep 0.05
-	done
-	return 1
-}
 
 bound()
 {
@@ -42,11 +21,6 @@ unbound()
 	! bound
 }
 
-listens()
-{
-	cat /proc/net/tcp /proc/net/tcp6 | grep -q "$(printf ':%04X [0-9A-F:]* 0A' 18700)"
-}
-
 watches()
 {
 	readlink /proc/$watcher/fd/* 2>/dev/null | grep -q anon_inode
@@ -56,7 +30,7 @@ watches()
 works()
 {
 	timeout 60 $run ibv_rc_pingpong -d vhca0 -p 18700 -n 200 -c -e > /dev/null &
-	wait_until listens
+	wait_until listens 18700
 	timeout 60 $run ibv_rc_pingpong -d vhca0 -p 18700 -n 200 -c -e localhost > /dev/null
 	ok=$?
 	wait $! || ok=1
@@ -69,8 +43,7 @@ bars()
 	dd if="$pci/config" bs=1 skip=16 count=24 2>/dev/null | od -An -tx4
 }
 
-echo "TAP version 13"
-echo "1..6"
+plan 6
 
 works
 result $? "a function works before it is reset"
@@ -96,7 +69,7 @@ ok=$?
 timeout 20 tail --pid=$watcher -f /dev/null
 wait $watcher
 [ $? -lt 124 ] && grep -q 'DEVICE_FATAL\|catastrophic' "$out" || ok=1
-[ $ok -eq 0 ] || sed 's/^/# /' "$out"
+[ $ok -eq 0 ] || say "$out"
 rm -f "$out"
 result $ok "a function in use can be removed: programs are told, not killed"
 

@@ -5,31 +5,12 @@
 # program may want, and programs that are linked with it start.
 #
 # Needs no device and no modules.
+. ./ktap.sh
 
 lib=../lib/build/libibverbs.so.1
 run=../lib/vhcarun
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-
-count=0
-failed=0
-
-result()
-{
-	count=$((count + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $count $2"
-	else
-		echo "not ok $count $2"
-		failed=1
-	fi
-}
-
-skip()
-{
-	count=$((count + 1))
-	echo "ok $count $1 # SKIP $2"
-}
 
 installed()
 {
@@ -113,8 +94,7 @@ programs="ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pi
 	  raw_ethernet_bw rping ucmatose"
 
 set -- $programs
-echo "TAP version 13"
-echo "1..$((7 + $#))"
+plan $((7 + $#))
 
 theirs=$(installed)
 if [ -n "$theirs" ]; then
