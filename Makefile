@@ -4,6 +4,7 @@
 # make lint       sparse and checkpatch
 # make check      every selftest, on both Debian kernels, in a VM
 # make demo       ibv_rc_pingpong in a VM, and what it took
+# make conformance  rdma-core's own tests on vhca and on Soft-RoCE, in a VM
 # make load       insmod both modules into the running kernel; unload undoes it
 # make install    modules, library, vhcarun, headers, pkg-config; uninstall undoes it
 #
@@ -42,9 +43,8 @@ deps:
 # The programs that vhca is tested with. The library looks at what is installed
 # to know which of libibverbs' private symbols it is asked for.
 testdeps: deps
-	@bash $(machine) need ibverbs-providers ibverbs-utils perftest rdma-core \
-		rdmacm-utils strace
-	@[ lib/build/private.c -nt /usr/bin ] || rm -f lib/build/private.c
+	@bash $(machine) need ibverbs-providers ibverbs-utils perftest python3-pyverbs \
+		rdma-core rdmacm-utils strace ucx-utils
 
 # The links are made anew each time, those of removed files go, and so every
 # rebuild that a change of the tree needs is left to Kbuild.
@@ -72,6 +72,13 @@ demo: testdeps
 	@$(MAKE) -s lib
 	@bash selftests/vm --kernel 6.12 -- bash selftests/demo.sh
 
+conformance: testdeps
+	@$(MAKE) -s lib
+	@for k in 6.1 6.12; do \
+		bash selftests/vm --kernel $$k --timeout 1200 -- \
+			bash selftests/conformance.sh || exit; \
+	done
+
 load: B = build/$(shell uname -r)
 load:
 	insmod $(B)/device/vhca_device.ko
@@ -98,4 +105,4 @@ clean:
 	$(MAKE) -C lib clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all deps testdeps modules lib selftests lint check demo load unload install uninstall clean
+.PHONY: all deps testdeps modules lib selftests lint check demo conformance load unload install uninstall clean

@@ -38,8 +38,11 @@ have()
 	linux-source-*)		[ -e "/usr/src/$1.tar.xz" ] ;;
 	perftest)		command -v ib_send_lat >/dev/null ;;
 	procps)			command -v ps >/dev/null ;;
+	python3-pyverbs)	[ -e /usr/share/doc/rdma-core/tests/run_tests.py ] &&
+					/usr/bin/python3 -c 'import pyverbs.device' 2>/dev/null ;;
 	qemu-system-x86)	command -v qemu-system-x86_64 >/dev/null ;;
 	rdma-core)		[ -e /usr/share/doc/rdma-core ] ;;
+	ucx-utils)		command -v ucx_perftest >/dev/null ;;
 	xz-utils)		command -v xz >/dev/null ;;
 	*)			dpkg-query -W -f '${Status}' "$1" 2>/dev/null |
 					grep -q ' installed$' ;;
