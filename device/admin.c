@@ -46,6 +46,8 @@ static const struct admin_op admin_ops[] = {
 	[VHCA_CMD_MODIFY_SRQ]	= { vdev_modify_srq, sizeof(struct vhca_cmd_modify_srq) },
 	[VHCA_CMD_QUERY_SRQ]	= { vdev_query_srq, NUMBER },
 	[VHCA_CMD_DESTROY_SRQ]	= { vdev_destroy_srq, NUMBER },
+	[VHCA_CMD_ATTACH_MCAST]	= { vdev_attach_mcast, sizeof(struct vhca_cmd_mcast) },
+	[VHCA_CMD_DETACH_MCAST]	= { vdev_detach_mcast, sizeof(struct vhca_cmd_mcast) },
 };
 
 /* Registers */
@@ -92,6 +94,8 @@ void vdev_regs_init(struct vdev *dev)
 	vdev_reg_write(dev, VHCA_REG_MAX_SRQ_SHIFT, VHCA_RQ_MAX_SHIFT);
 	vdev_reg_write(dev, VHCA_REG_MAX_SRQ_SGE, VDEV_MAX_SRQ_SGE);
 	vdev_reg_write(dev, VHCA_REG_MAX_XRCD, VDEV_MAX_XRCD);
+	vdev_reg_write(dev, VHCA_REG_MAX_MCAST_GRP, VDEV_MAX_MCAST_GRP);
+	vdev_reg_write(dev, VHCA_REG_MAX_MCAST_QP, VDEV_MAX_MCAST_QP);
 }
 
 static void admin_fatal(struct vdev *dev, const char *why)

@@ -262,6 +262,7 @@ static struct vdev *function_alloc(unsigned int index)
 	dev->soft.kick = vdev_kick;
 	INIT_WORK(&dev->reset_work, function_reset);
 	mutex_init(&dev->admin_lock);
+	hash_init(dev->mcast);
 	xa_init_flags(&dev->pds, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->xrcds, XA_FLAGS_ALLOC);
 	xa_init_flags(&dev->mkeys, XA_FLAGS_ALLOC);

@@ -51,13 +51,31 @@ u8 vdev_query_port(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd
 	return VHCA_CMD_OK;
 }
 
+void vdev_gid(const struct vdev *dev, u8 *gid)
+{
+	__be64 words[2] = { cpu_to_be64(GID_PREFIX), cpu_to_be64(vdev_guid(dev)) };
+
+	memcpy(gid, words, sizeof(words));
+}
+
+struct vdev *vdev_by_gid(const u8 *gid)
+{
+	/* The LID is the end of the GUID. */
+	struct vdev *dev = vdev_by_lid(gid[14] << 8 | gid[15]);
+	u8 its[16];
+
+	if (!dev)
+		return NULL;
+	vdev_gid(dev, its);
+	return memcmp(its, gid, sizeof(its)) ? NULL : dev;
+}
+
 u8 vdev_query_gid(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done)
 {
-	__be64 gid[2] = { cpu_to_be64(GID_PREFIX), cpu_to_be64(vdev_guid(dev)) };
 	u8 status = check_port(cmd, PORT_GIDS);
 
 	if (!status)
-		memcpy(done->gid, gid, sizeof(done->gid));
+		vdev_gid(dev, done->gid);
 	return status;
 }
 

@@ -48,7 +48,8 @@ static bool qp_shape_ok(const struct vhca_cmd_create_qp *in)
 	if (xrc && (in->recv_cqn || in->srqn))
 		return false;
 	if (xrc_recv)
-		return !(in->pd || in->send_cqn || in->sq_shift || in->pages);
+		return !(in->pd || in->send_cqn || in->sq_shift || in->pages ||
+			 in->uar || in->slot || in->dbr);
 	return !in->xrcd;
 }
 
@@ -75,18 +76,19 @@ static u8 qp_find_objects(struct vdev_qp *qp, const struct vhca_cmd_create_qp *i
 static u8 qp_map(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
 {
 	u64 dbr = be64_to_cpu(in->dbr);
-	size_t size = 0;
+	size_t size;
 
+	if (!vdev_qp_has_sq(qp))
+		return VHCA_CMD_OK;
 	if (!IS_ALIGNED(dbr, VHCA_UAR_SLOT_SIZE))
 		return VHCA_CMD_BAD_PARAM;
 	qp->dbr = vdev_dma(dbr, sizeof(*qp->dbr));
 	if (!qp->dbr)
 		return VHCA_CMD_BAD_PARAM;
-	if (vdev_qp_has_sq(qp))
-		size = (size_t)VHCA_WQEBB_SIZE << qp->sq_shift;
+	size = (size_t)VHCA_WQEBB_SIZE << qp->sq_shift;
 	if (vdev_qp_has_rq(qp))
 		size += (size_t)VHCA_WQE_SEG_SIZE << qp->rq_shift << qp->rq_sge_shift;
-	return size ? vdev_buf_map(&qp->buf, be64_to_cpu(in->pages), size) : VHCA_CMD_OK;
+	return vdev_buf_map(&qp->buf, be64_to_cpu(in->pages), size);
 }
 
 static u8 qp_init(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
@@ -142,6 +144,7 @@ static struct vdev_qp *qp_alloc(struct vdev *dev)
 	mutex_init(&qp->send.lock);
 	mutex_init(&qp->recv.lock);
 	INIT_LIST_HEAD(&qp->work);
+	INIT_LIST_HEAD(&qp->mcast);
 	qp->db.ring = qp_ring;
 	hrtimer_init(&qp->send.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	qp->send.timer.function = qp_timer;
@@ -171,8 +174,9 @@ u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
 		goto err_domain;
 	}
-	status = vdev_uar_bind(dev, be32_to_cpu(in->uar), be32_to_cpu(in->slot),
-			       &qp->db);
+	if (qp->dbr)
+		status = vdev_uar_bind(dev, be32_to_cpu(in->uar),
+				       be32_to_cpu(in->slot), &qp->db);
 	if (status)
 		goto err_erase;
 	qp_count_users(qp, 1);
@@ -220,8 +224,10 @@ static void qp_reset(struct vdev_qp *qp)
 	qp->recv.busy = false;
 	qp->recv.held = false;
 	qp->recv.ci = 0;
-	WRITE_ONCE(qp->dbr->rq_watch, 0);
-	vdev_db_forget(&qp->db);
+	if (qp->dbr) {
+		WRITE_ONCE(qp->dbr->rq_watch, 0);
+		vdev_db_forget(&qp->db);
+	}
 }
 
 static void qp_free(struct vdev *dev, struct vdev_qp *qp)
@@ -230,9 +236,12 @@ static void qp_free(struct vdev *dev, struct vdev_qp *qp)
 	qp_reset(qp);
 	qp_unlock(qp);
 	xa_erase(&dev->qps, qp->qpn);
-	vdev_uar_unbind(&qp->db);
+	if (qp->dbr)
+		vdev_uar_unbind(&qp->db);
+	vdev_mcast_unlink_qp(qp);
 	vdev_engine_drop_qp(qp);
 	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_mcast_free_qp(qp);
 	qp_count_users(qp, -1);
 	qp_put_domain(qp);
 	vdev_buf_unmap(&qp->buf);
@@ -329,19 +338,12 @@ static bool qp_values_ok(const struct vhca_prm_qp *in, u32 mask)
 /* The LID that an address vector leads to; 0 when it leads nowhere. */
 static u16 av_lid(const struct vhca_prm_qp *in)
 {
-	u16 lid = be16_to_cpu(in->dlid);
-	__be64 guid;
+	struct vdev *dev;
 
-	if (lid || !in->is_global)
-		return lid;
-	memcpy(&guid, in->dgid + 8, sizeof(guid));
-	for (lid = VDEV_MAX_FUNCTIONS; lid; lid--) {
-		struct vdev *dev = vdev_by_lid(lid);
-
-		if (dev && vdev_guid(dev) == be64_to_cpu(guid))
-			break;
-	}
-	return lid;
+	if (in->dlid || !in->is_global)
+		return be16_to_cpu(in->dlid);
+	dev = vdev_by_gid(in->dgid);
+	return dev ? vdev_lid(dev) : 0;
 }
 
 static void qp_set_av(struct vdev_qp *qp, const struct vhca_prm_qp *in)
@@ -499,7 +501,8 @@ void vdev_qp_fail(struct vdev_qp *qp, u8 event)
 	 * From now on receives are flushed as they are posted: ask for their
 	 * doorbell. The flush looks at rq_pi behind a full barrier.
 	 */
-	WRITE_ONCE(qp->dbr->rq_watch, cpu_to_be32(1));
+	if (qp->dbr)
+		WRITE_ONCE(qp->dbr->rq_watch, cpu_to_be32(1));
 	if (event && old != VHCA_QP_ERR)
 		vdev_async_event(qp->dev, event, qp->qpn);
 	vdev_engine_queue_qp(qp);

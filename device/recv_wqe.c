@@ -89,9 +89,12 @@ static u32 recv_flags(const struct vdev_request *req, u8 status)
 {
 	u32 flags = req->solicited ? VHCA_CQE_F_SOLICITED : 0;
 
-	if (!status && (req->opcode == VHCA_OP_SEND_IMM ||
-			req->opcode == VHCA_OP_RDMA_WRITE_IMM))
+	if (status)
+		return flags;
+	if (req->opcode == VHCA_OP_SEND_IMM || req->opcode == VHCA_OP_RDMA_WRITE_IMM)
 		flags |= VHCA_CQE_F_IMM;
+	if (req->grh)
+		flags |= VHCA_CQE_F_GRH;
 	return flags;
 }
 
@@ -133,6 +136,14 @@ void vdev_recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
 	/* Without a CQ: of an SRQ of XRC that went away, and its CQ perhaps with it. */
 	if (cq && !vdev_cq_post(cq, &cqe))
 		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
+}
+
+u8 vdev_recv_fail(struct vdev_qp *qp, const struct vdev_request *req,
+		  u8 status, u8 verr, u8 answer)
+{
+	vdev_recv_complete(qp, req, status, verr);
+	vdev_qp_fail(qp, 0);
+	return answer;
 }
 
 static void flush_one(struct vdev_qp *qp)

@@ -141,27 +141,24 @@ static void send_answer(struct vdev_qp *qp, const struct vdev_request *req,
 	}
 }
 
-/* Send the next slice of the message in hand. */
-static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
+/* The next slice of the message in hand, but for its address. */
+static struct vdev_request send_request(struct vdev_qp *qp)
 {
 	struct vdev_send *send = &qp->send;
-	struct vdev_response resp = { .answer = VDEV_SILENCE };
-	struct vdev *peer = vdev_by_lid(qp->peer_lid);
-	u32 mtu = 128u << qp->attr.path_mtu;
 	u64 left = send->sgl.length - send->offset;
 	bool in = send->form & VDEV_FORM_IN;
-	struct vdev_request req = {
+
+	return (struct vdev_request){
 		.service = qp->type,
 		.opcode = send->opcode,
 		.first = in || !send->offset,
 		.last = in || left <= SLICE,
 		.solicited = send->flags & VHCA_WQE_SOLICITED,
-		.sl = qp->attr.sl,
 		.slid = vdev_lid(qp->dev),
 		.src_qpn = qp->qpn,
-		.dest_qpn = be32_to_cpu(qp->attr.dest_qpn),
 		.srqn = send->srqn,
 		.psn = send->psn,
+		.packets = 1,
 		.length = min_t(u64, left, SLICE),
 		.total = left,
 		.payload = &send->sgl,
@@ -171,7 +168,29 @@ static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
 		.swap_add = send->swap_add,
 		.compare = send->compare,
 	};
+}
 
+static void send_datagram(struct vdev_qp *qp, struct vdev_budget *budget)
+{
+	struct vdev_response resp = { .answer = VDEV_SILENCE };
+	struct vdev_request req = send_request(qp);
+
+	budget->bytes -= req.length;
+	vdev_send_datagram(qp, &req, &resp);
+	send_answer(qp, &req, &resp);
+}
+
+/* Send the next slice of the message in hand. */
+static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
+{
+	struct vdev_send *send = &qp->send;
+	struct vdev_response resp = { .answer = VDEV_SILENCE };
+	struct vdev *peer = vdev_by_lid(qp->peer_lid);
+	u32 mtu = 128u << qp->attr.path_mtu;
+	struct vdev_request req = send_request(qp);
+
+	req.sl = qp->attr.sl;
+	req.dest_qpn = be32_to_cpu(qp->attr.dest_qpn);
 	req.packets = max(DIV_ROUND_UP(req.length, mtu), 1u);
 	budget->bytes -= req.length;
 	if (send->tries || send->rnr_tries)
@@ -240,9 +259,11 @@ static void send_check_cqs(struct vdev_qp *qp)
 
 bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 {
+	struct vdev_send *send = &qp->send;
+
 	send_check_cqs(qp);
 	while (send_may_go(qp) && !test_bit(VDEV_QP_WAITING, &qp->flags)) {
-		if (!qp->send.busy) {
+		if (!send->busy) {
 			int posted = vdev_send_posted(qp);
 
 			if (!posted)
@@ -256,13 +277,16 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 			if (!send_start(qp, posted))
 				break;
 		}
-		if (qp->send.tries > qp->attr.retry_cnt) {
+		if (send->tries > qp->attr.retry_cnt) {
 			send_fail(qp, VHCA_CQE_RETRY_EXC_ERR, VHCA_VERR_NO_PEER);
 			break;
 		}
 		if (budget->bytes <= 0)
 			return true;
-		send_slice(qp, budget);
+		if (send->form & VDEV_FORM_DGRAM)
+			send_datagram(qp, budget);
+		else
+			send_slice(qp, budget);
 		cond_resched();
 	}
 	return flush(qp, budget);

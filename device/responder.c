@@ -31,26 +31,21 @@ static bool recv_in_order(struct vdev_qp *qp, const struct vdev_request *req)
 	return false;
 }
 
-static bool recv_accepts(struct vdev_qp *qp, const struct vdev_request *req)
+/* In a state in which a QP receives, and of the type that the requester's speaks with? */
+static bool recv_serves(const struct vdev_qp *qp, const struct vdev_request *req)
 {
+	u8 service = req->service == VHCA_PRM_QPT_XRC_SEND ? VHCA_PRM_QPT_XRC_RECV :
+							     req->service;
+
 	switch (qp->state) {
 	case VHCA_QP_RTR:
 	case VHCA_QP_RTS:
 	case VHCA_QP_SQD:
 	case VHCA_QP_SQE:
-		return recv_connected(qp, req) && recv_in_order(qp, req);
+		return qp->type == service;
 	default:
 		return false;
 	}
-}
-
-/* The receive cannot be done: say so on both sides. */
-static u8 recv_fail(struct vdev_qp *qp, const struct vdev_request *req,
-		    u8 status, u8 verr, u8 answer)
-{
-	vdev_recv_complete(qp, req, status, verr);
-	vdev_qp_fail(qp, 0);
-	return answer;
 }
 
 /*
@@ -100,14 +95,14 @@ static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 	struct vdev_sgl *bad;
 
 	if (recv->offset + req->length > recv->sgl.length)
-		return recv_fail(qp, req, VHCA_CQE_LOC_LEN_ERR, VHCA_VERR_RQ_SIZE,
-				 VDEV_NAK_INVALID);
+		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_LEN_ERR, VHCA_VERR_RQ_SIZE,
+				      VDEV_NAK_INVALID);
 	bad = vdev_sgl_copy(&recv->sgl, req->payload, req->length);
 	if (bad == req->payload)
 		return VDEV_LOCAL;
 	if (bad)
-		return recv_fail(qp, req, VHCA_CQE_LOC_PROT_ERR, bad->verr,
-				 VDEV_NAK_OP);
+		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_PROT_ERR, bad->verr,
+				      VDEV_NAK_OP);
 	recv_advance(qp, req);
 	if (req->last)
 		vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
@@ -123,8 +118,8 @@ static u8 recv_send(struct vdev_qp *qp, const struct vdev_request *req,
 		if (answer != VDEV_ACK)
 			return answer;
 		if (!vdev_recv_list(qp))
-			return recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR,
-					 VHCA_VERR_WQE_SEG, VDEV_NAK_OP);
+			return vdev_recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR,
+					      VHCA_VERR_WQE_SEG, VDEV_NAK_OP);
 	}
 	return recv_payload(qp, req);
 }
@@ -277,7 +272,8 @@ static bool recv_allows(struct vdev_qp *qp, const struct vdev_request *req)
 	if (!req->first && req->opcode != qp->recv.opcode)
 		return false;
 	if (right & (VHCA_MKEY_REMOTE_READ | VHCA_MKEY_REMOTE_ATOMIC) &&
-	    !(req->first && req->last && qp->attr.max_dest_rd_atomic))
+	    (qp->type == VHCA_PRM_QPT_UC ||
+	     !(req->first && req->last && qp->attr.max_dest_rd_atomic)))
 		return false;
 	return !(right & ~be32_to_cpu(qp->attr.access));
 }
@@ -335,11 +331,34 @@ static void recv_established(struct vdev_qp *qp)
 		vdev_async_event(qp->dev, VHCA_EQE_COMM_EST, qp->qpn);
 }
 
-/* Do QPs of the requester's type and of this one speak with each other? */
-static bool recv_serves(const struct vdev_qp *qp, const struct vdev_request *req)
+static u8 recv_message(struct vdev_qp *qp, const struct vdev_request *req,
+		       struct vdev_response *resp)
 {
-	return qp->type == (req->service == VHCA_PRM_QPT_XRC_SEND ? VHCA_PRM_QPT_XRC_RECV :
-								    req->service);
+	if (!recv_serves(qp, req))
+		return VDEV_SILENCE;
+	if (qp->type == VHCA_PRM_QPT_UD)
+		return vdev_recv_datagram(qp, req);
+	if (!recv_connected(qp, req) || !recv_in_order(qp, req))
+		return VDEV_SILENCE;
+	recv_established(qp);
+	return recv_request(qp, req, resp);
+}
+
+/* UC, UD: nobody will send it again. */
+static void recv_dropped(struct vdev *dev, const struct vdev_request *req)
+{
+	if (req->service == VHCA_PRM_QPT_UC || req->service == VHCA_PRM_QPT_UD)
+		vdev_count(dev, VDEV_DROPPED);
+}
+
+void vdev_respond_qp(struct vdev_qp *qp, const struct vdev_request *req,
+		     struct vdev_response *resp)
+{
+	mutex_lock(&qp->recv.lock);
+	resp->answer = recv_message(qp, req, resp);
+	mutex_unlock(&qp->recv.lock);
+	if (resp->answer == VDEV_SILENCE)
+		recv_dropped(qp->dev, req);
 }
 
 void vdev_respond(struct vdev *dev, const struct vdev_request *req,
@@ -347,13 +366,10 @@ void vdev_respond(struct vdev *dev, const struct vdev_request *req,
 {
 	struct vdev_qp *qp = vdev_qp_find(dev, req->dest_qpn);
 
-	resp->answer = VDEV_SILENCE;
-	if (!qp || !recv_serves(qp, req))
+	if (qp) {
+		vdev_respond_qp(qp, req, resp);
 		return;
-	mutex_lock(&qp->recv.lock);
-	if (recv_accepts(qp, req)) {
-		recv_established(qp);
-		resp->answer = recv_request(qp, req, resp);
 	}
-	mutex_unlock(&qp->recv.lock);
+	resp->answer = VDEV_SILENCE;
+	recv_dropped(dev, req);
 }

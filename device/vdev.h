@@ -19,6 +19,7 @@
 #ifndef VDEV_H
 #define VDEV_H
 
+#include <linux/hashtable.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/irqdomain.h>
@@ -54,7 +55,11 @@
 #define VDEV_MAX_RD_ATOM	16
 #define VDEV_MAX_MR_SIZE	BIT_ULL(38)
 #define VDEV_MAX_MSG		BIT(31)
+#define VDEV_MAX_MCAST_GRP	4096
+#define VDEV_MAX_MCAST_QP	256		/* in a group */
+#define VDEV_MCAST_BITS		8		/* of the table of groups */
 #define VDEV_FLOW_LABEL		0xfffff		/* its bits */
+#define VDEV_OWN_QKEY		BIT(31)		/* in a datagram segment: the sender's own */
 #define VDEV_MTU		4096		/* of the port: the longest datagram */
 #define VDEV_ACK_DELAY		15
 #define VDEV_NUM_PORTS		1
@@ -235,6 +240,8 @@ struct vdev {
 	struct xarray		cqs;
 	struct xarray		srqs;
 	struct xarray		qps;
+	DECLARE_HASHTABLE(mcast, VDEV_MCAST_BITS);
+	unsigned int		mcast_groups;
 	struct vdev_eq __rcu	*eqs[VDEV_MAX_EQ];
 	struct vdev_uar __rcu	*uars[VDEV_MAX_UAR];
 	u32			next_mkey;
@@ -270,6 +277,14 @@ u64 vdev_guid(const struct vdev *dev);
 
 /** vdev_of() - the function behind one of our pci_devs */
 struct vdev *vdev_of(struct pci_dev *pdev);
+
+/* port.c */
+
+/** vdev_gid() - the GID of a function's port */
+void vdev_gid(const struct vdev *dev, u8 *gid);
+
+/** vdev_by_gid() - function whose port has a GID; NULL when there is none */
+struct vdev *vdev_by_gid(const u8 *gid);
 
 /* Capabilities in configuration space. */
 #define VDEV_CAP_EXP		0x40
@@ -345,6 +360,8 @@ u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_
 u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_query_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_destroy_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_attach_mcast(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_detach_mcast(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 
 void vdev_forget_qps(struct vdev *dev);
 void vdev_forget_srqs(struct vdev *dev);
@@ -728,12 +745,14 @@ enum vdev_qp_flag {
  * struct vdev_qp - queue pair
  * @type: VHCA_PRM_QPT_*.
  * @create_flags: VHCA_QPF_*.
- * @pd: 0 in an XRC_RECV QP, which has @xrcd instead, and neither queues nor CQs.
+ * @pd: 0 in an XRC_RECV QP, which has @xrcd instead, and neither queues, CQs nor
+ *	a record.
  * @state: enum vhca_prm_qp_state. Changed under both locks, except that either
  *	half may go to VHCA_QP_ERR, see vdev_qp_fail(), and the requester to
  *	VHCA_QP_SQE, see vdev_qp_fail_send().
  * @dead: on its way out, never to be queued again; under vdev_engine.lock.
  * @peer_lid: LID of the port that @attr leads to; 0 when it leads nowhere.
+ * @mcast: its memberships in multicast groups; under admin_lock.
  * @attr: what MODIFY_QP set; under both locks. Its psn fields are not current.
  */
 struct vdev_qp {
@@ -757,6 +776,7 @@ struct vdev_qp {
 	struct vdev_srq		*srq;
 	struct vdev_db		db;
 	struct list_head	work;	/* on vdev_engine.qps, under its lock */
+	struct list_head	mcast;
 	struct vhca_prm_qp	attr;
 	struct vdev_send	send;
 	struct vdev_recv	recv;
@@ -895,6 +915,18 @@ enum vdev_answer {
 	VDEV_LOCAL,		/* the requester's own memory is at fault */
 };
 
+/** struct vdev_grh - global routing header, which comes in front of a datagram's payload */
+struct vdev_grh {
+	__be32			version_class_flow;
+	__be16			paylen;
+	u8			next_header;
+	u8			hop_limit;
+	u8			sgid[16];
+	u8			dgid[16];
+};
+
+static_assert(sizeof(struct vdev_grh) == VHCA_GRH_SIZE);
+
 /**
  * struct vdev_request - a run of packets of one message, as a requester sends it
  * @service: VHCA_PRM_QPT_* of the requester's QP.
@@ -907,6 +939,8 @@ enum vdev_answer {
  * @src_qpn: requester's QPN.
  * @dest_qpn: responder's QPN.
  * @srqn: XRC: SRQ that a receive WQE is to come from.
+ * @qkey: of a datagram.
+ * @grh: of a datagram; NULL when it has none.
  * @psn: of the first packet; of an RDMA READ, of the first response.
  * @packets: how many.
  * @length: bytes of payload, or wanted.
@@ -931,6 +965,8 @@ struct vdev_request {
 	u32			src_qpn;
 	u32			dest_qpn;
 	u32			srqn;
+	u32			qkey;
+	const struct vdev_grh	*grh;
 	u32			psn;
 	u32			packets;
 	u32			length;
@@ -957,6 +993,39 @@ struct vdev_response {
 void vdev_respond(struct vdev *dev, const struct vdev_request *req,
 		  struct vdev_response *resp);
 
+/** vdev_respond_qp() - the same, when the QP is known; the caller is in a read section */
+void vdev_respond_qp(struct vdev_qp *qp, const struct vdev_request *req,
+		     struct vdev_response *resp);
+
+/* send_dgram.c */
+
+/**
+ * vdev_send_datagram() - send the message in hand of a UD QP
+ * @qp: QP; its send.lock is held.
+ * @req: the datagram, but for its addresses.
+ * @resp: what comes back; not touched when nobody was there.
+ */
+void vdev_send_datagram(struct vdev_qp *qp, struct vdev_request *req,
+			struct vdev_response *resp);
+
+/* recv_dgram.c */
+
+/** vdev_recv_datagram() - a UD QP takes a datagram; recv.lock is held; enum vdev_answer */
+u8 vdev_recv_datagram(struct vdev_qp *qp, const struct vdev_request *req);
+
+/* mcast.c */
+
+/** vdev_mcast_respond() - let every QP of a group take a datagram; its GRH says which */
+void vdev_mcast_respond(u16 dlid, const struct vdev_request *req, struct vdev_response *resp);
+
+/**
+ * vdev_mcast_unlink_qp() - no further datagram finds the QP in a group
+ *
+ * Under admin_lock. Behind the grace period: vdev_mcast_free_qp().
+ */
+void vdev_mcast_unlink_qp(struct vdev_qp *qp);
+void vdev_mcast_free_qp(struct vdev_qp *qp);
+
 /* recv_wqe.c */
 
 /**
@@ -979,6 +1048,10 @@ bool vdev_recv_list(struct vdev_qp *qp);
  */
 void vdev_recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
 			u8 status, u8 verr);
+
+/** vdev_recv_fail() - complete it with an error and fail the QP; returns @answer */
+u8 vdev_recv_fail(struct vdev_qp *qp, const struct vdev_request *req,
+		  u8 status, u8 verr, u8 answer);
 
 /**
  * vdev_recv_flush() - complete the receive WQEs of a QP in error
