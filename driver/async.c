@@ -37,12 +37,24 @@ static void vhca_async_raise(struct vhca_dev *vdev, struct vhca_async *async,
 	schedule_work(&vdev->async_work);
 }
 
+/* Every file that has the QP hears of it. */
 static void vhca_async_qp(struct vhca_dev *vdev, u32 qpn, unsigned int type)
 {
-	struct vhca_qp *qp = xa_load(&vdev->qps, qpn);
+	struct vhca_hw_qp *hw = xa_load(&vdev->qps, qpn);
+	struct vhca_qp *qp;
 
-	if (qp)
+	if (!hw)
+		return;
+	hlist_for_each_entry_rcu(qp, &hw->files, node)
 		vhca_async_raise(vdev, &qp->async, type);
+}
+
+static void vhca_async_srq(struct vhca_dev *vdev, u32 srqn, unsigned int type)
+{
+	struct vhca_srq *srq = xa_load(&vdev->srqs, srqn);
+
+	if (srq)
+		vhca_async_raise(vdev, &srq->async, type);
 }
 
 static void vhca_async_cq(struct vhca_dev *vdev, u32 cqn, unsigned int type)
@@ -75,6 +87,12 @@ void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number)
 		return vhca_async_qp(vdev, number, VHCA_EVENT_QP_REQ_ERR);
 	case VHCA_EQE_QP_ACCESS_ERR:
 		return vhca_async_qp(vdev, number, VHCA_EVENT_QP_ACCESS_ERR);
+	case VHCA_EQE_QP_LAST_WQE:
+		return vhca_async_qp(vdev, number, VHCA_EVENT_QP_LAST_WQE_REACHED);
+	case VHCA_EQE_SRQ_LIMIT:
+		return vhca_async_srq(vdev, number, VHCA_EVENT_SRQ_LIMIT_REACHED);
+	case VHCA_EQE_SRQ_ERR:
+		return vhca_async_srq(vdev, number, VHCA_EVENT_SRQ_ERR);
 	case VHCA_EQE_CQ_ERR:
 		return vhca_async_cq(vdev, number, VHCA_EVENT_CQ_ERR);
 	case VHCA_EQE_PORT_ACTIVE:

@@ -3,12 +3,23 @@
  * Queue memory, and the page lists by which a command describes memory.
  *
  * Queue memory is single pages: a ring of any size needs no contiguous memory,
- * and each page lives on by itself while user space has it mapped.
+ * and each page lives on by itself while user space has it mapped. Memory of the
+ * user is pinned before anything is locked, and mapped for DMA when it is known that
+ * the device is there.
  */
 #include <linux/dma-mapping.h>
+#include <linux/highmem.h>
 #include <linux/sched/signal.h>
 
 #include "vhca.h"
+
+/* Memory of the user is its own again. */
+static void vhca_buf_unpin(struct vhca_buf *buf)
+{
+	unpin_user_pages_dirty_lock(buf->pages, buf->npages, true);
+	buf->npages = 0;
+	vhca_pin_uncharge(&buf->charge);
+}
 
 static void vhca_buf_free(struct kref *ref)
 {
@@ -16,6 +27,8 @@ static void vhca_buf_free(struct kref *ref)
 	unsigned long i;
 
 	WARN_ON_ONCE(buf->mapped);
+	if (buf->charge.mm)
+		vhca_buf_unpin(buf);
 	for (i = 0; i < buf->npages; i++)
 		put_page(buf->pages[i]);
 	kvfree(buf->pages);
@@ -26,7 +39,27 @@ static void vhca_buf_free(struct kref *ref)
 /** vhca_buf_put() - drop a reference; user mappings hold pages on their own */
 void vhca_buf_put(struct vhca_buf *buf)
 {
-	kref_put(&buf->ref, vhca_buf_free);
+	if (buf)
+		kref_put(&buf->ref, vhca_buf_free);
+}
+
+/* A buffer without pages yet. */
+static struct vhca_buf *vhca_buf_new(unsigned long npages)
+{
+	struct vhca_buf *buf;
+
+	buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
+	if (!buf)
+		return NULL;
+	kref_init(&buf->ref);
+	buf->offset = VHCA_PGOFF_NONE;
+	buf->pages = kvmalloc_array(npages, sizeof(*buf->pages),
+				    GFP_KERNEL_ACCOUNT);
+	buf->dma = kvmalloc_array(npages, sizeof(*buf->dma), GFP_KERNEL_ACCOUNT);
+	if (buf->pages && buf->dma)
+		return buf;
+	vhca_buf_put(buf);
+	return NULL;
 }
 
 static int vhca_buf_pages(struct vhca_buf *buf, unsigned long npages)
@@ -78,18 +111,12 @@ err_unmap:
 struct vhca_buf *vhca_buf_alloc(struct vhca_dev *vdev, size_t size)
 {
 	unsigned long npages = DIV_ROUND_UP(size, PAGE_SIZE);
-	struct vhca_buf *buf;
-	int ret = -ENOMEM;
+	struct vhca_buf *buf = vhca_buf_new(npages);
+	int ret;
 
-	buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
-	kref_init(&buf->ref);
-	buf->pages = kvmalloc_array(npages, sizeof(*buf->pages),
-				    GFP_KERNEL_ACCOUNT);
-	buf->dma = kvmalloc_array(npages, sizeof(*buf->dma), GFP_KERNEL_ACCOUNT);
-	if (buf->pages && buf->dma)
-		ret = vhca_buf_pages(buf, npages);
+	ret = vhca_buf_pages(buf, npages);
 	if (!ret)
 		ret = vhca_buf_map(vdev, buf);
 	if (ret) {
@@ -99,17 +126,116 @@ struct vhca_buf *vhca_buf_alloc(struct vhca_dev *vdev, size_t size)
 	return buf;
 }
 
-/** vhca_buf_unmap() - the device does not use it any more; may be repeated */
+static int vhca_buf_pin_pages(struct vhca_buf *buf, unsigned long addr,
+			      unsigned long npages)
+{
+	int n = 0;
+
+	while (buf->npages < npages && n >= 0) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		n = vhca_pin(addr + (buf->npages << PAGE_SHIFT),
+			     npages - buf->npages, true,
+			     buf->pages + buf->npages);
+		if (n > 0)
+			buf->npages += n;
+		cond_resched();
+	}
+	return min(n, 0);
+}
+
+/**
+ * vhca_buf_pin() - pin the memory of the user for a queue that is to be made
+ * @call: the call, which gets it; vhca_buf_get() takes it from there. No locks.
+ * @addr: what user space gave; zero: the queue gets pages of the kernel.
+ * @size: bytes; rounded up to pages.
+ */
+int vhca_buf_pin(struct vhca_call *call, u64 addr, size_t size)
+{
+	unsigned long npages = DIV_ROUND_UP(size, PAGE_SIZE);
+	struct vhca_buf *buf;
+	int ret;
+
+	if (!addr)
+		return 0;
+	if (offset_in_page(addr) || addr > ULONG_MAX - (npages << PAGE_SHIFT))
+		return -EINVAL;
+	buf = vhca_buf_new(npages);
+	if (!buf)
+		return -ENOMEM;
+	ret = vhca_pin_charge(&buf->charge, npages);
+	if (!ret)
+		ret = vhca_buf_pin_pages(buf, addr, npages);
+	if (ret)
+		vhca_buf_put(buf);
+	else
+		call->buf = buf;
+	return ret;
+}
+
+/**
+ * vhca_buf_get() - the memory of a new queue, zeroed and mapped for DMA
+ * @vdev: the device that will use it.
+ * @call: with what vhca_buf_pin() pinned, if it did.
+ * @size: bytes; zero: there is no queue, and no buffer.
+ * @buf: the buffer or NULL, to be given back like that of vhca_buf_alloc().
+ */
+int vhca_buf_get(struct vhca_dev *vdev, struct vhca_call *call, size_t size,
+		 struct vhca_buf **buf)
+{
+	struct vhca_buf *b = call->buf;
+	unsigned long i;
+	int ret;
+
+	*buf = NULL;
+	if (!size)
+		return 0;
+	if (!b) {
+		b = vhca_buf_alloc(vdev, size);
+		if (IS_ERR(b))
+			return PTR_ERR(b);
+		*buf = b;
+		return 0;
+	}
+	for (i = 0; i < b->npages; i++)
+		clear_highpage(b->pages[i]);
+	ret = vhca_buf_map(vdev, b);
+	if (ret)
+		return ret;
+	kref_get(&b->ref);
+	*buf = b;
+	return 0;
+}
+
+/** vhca_buf_tell() - what a call that made a queue says of its memory */
+void vhca_buf_tell(const struct vhca_buf *buf, u64 *offset, u64 *size)
+{
+	*offset = 0;
+	*size = 0;
+	if (!buf)
+		return;
+	if (buf->offset != VHCA_PGOFF_NONE)
+		*offset = (u64)buf->offset << PAGE_SHIFT;
+	*size = (u64)buf->npages << PAGE_SHIFT;
+}
+
+/**
+ * vhca_buf_unmap() - the device does not use it any more
+ * @vdev: the device.
+ * @buf: buffer or NULL; may be repeated. Memory of the user is let go of.
+ */
 void vhca_buf_unmap(struct vhca_dev *vdev, struct vhca_buf *buf)
 {
 	unsigned long i;
 
-	if (!buf->mapped)
+	if (!buf || !buf->mapped)
 		return;
 	for (i = 0; i < buf->npages; i++)
 		dma_unmap_page(&vdev->pdev->dev, buf->dma[i], PAGE_SIZE,
 			       DMA_BIDIRECTIONAL);
 	buf->mapped = false;
+	if (buf->charge.mm)
+		vhca_buf_unpin(buf);
 }
 
 /**
@@ -143,17 +269,18 @@ int vhca_plist_alloc(struct vhca_dev *vdev, struct vhca_plist *pl,
 	return 0;
 }
 
-/** vhca_plist_buf() - the list of a buffer's pages */
+/** vhca_plist_buf() - the list of a buffer's pages; of no buffer it is empty */
 int vhca_plist_buf(struct vhca_dev *vdev, struct vhca_plist *pl,
 		   struct vhca_buf *buf)
 {
+	unsigned long npages = buf ? buf->npages : 0;
 	unsigned long i;
 	int ret;
 
-	ret = vhca_plist_alloc(vdev, pl, buf->npages);
+	ret = vhca_plist_alloc(vdev, pl, npages);
 	if (ret)
 		return ret;
-	for (i = 0; i < buf->npages; i++)
+	for (i = 0; i < npages; i++)
 		vhca_plist_set(pl, i, buf->dma[i]);
 	return 0;
 }

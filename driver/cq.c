@@ -21,13 +21,20 @@ static void vhca_cq_tasklet(struct tasklet_struct *t)
 		this_cpu_inc(cq->vdev->stats->merged);
 }
 
-static int vhca_cq_check(struct vhca_ctx *ctx, const struct vhca_create_cq *arg)
+static size_t vhca_cq_size(u32 cqe)
 {
+	return (size_t)VHCA_CQE_SIZE << order_base_2(cqe);
+}
+
+/** vhca_prepare_cq() - what can be done without a lock */
+int vhca_prepare_cq(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	const struct vhca_create_cq *arg = &call->create_cq;
 	struct vhca_dev *vdev = ctx->vdev;
 
 	if (arg->cqe && arg->cqe <= 1u << vdev->caps.max_cq_shift &&
-	    arg->comp_vector < vdev->num_comp)
-		return 0;
+	    arg->comp_vector < vdev->num_comp && !arg->flags && !arg->rsvd)
+		return vhca_buf_pin(call, arg->buf_addr, vhca_cq_size(arg->cqe));
 	vhca_dbg(ctx, "CQ of %u entries on vector %u: refused\n", arg->cqe,
 		 arg->comp_vector);
 	return -EINVAL;
@@ -73,7 +80,7 @@ static int vhca_cq_insert(struct vhca_ctx *ctx, struct vhca_cq *cq, u64 cookie)
 	 */
 	vhca_eq_poll(cq->eq);
 
-	ret = vhca_offset_add(ctx, cq->buf, &cq->offset);
+	ret = vhca_offset_add(ctx, cq->buf);
 	if (ret)
 		return ret;
 	ret = xa_insert(&ctx->cqs, cq->number, cq, GFP_KERNEL_ACCOUNT);
@@ -88,14 +95,14 @@ static int vhca_cq_insert(struct vhca_ctx *ctx, struct vhca_cq *cq, u64 cookie)
 err_ctx:
 	xa_erase(&ctx->cqs, cq->number);
 err_offset:
-	vhca_offset_del(ctx, cq->offset);
+	vhca_offset_del(ctx, cq->buf);
 	return ret;
 }
 
 /* A CQ that the device does not know yet. */
-static struct vhca_cq *vhca_cq_alloc(struct vhca_ctx *ctx,
-				     const struct vhca_create_cq *arg, u32 shift)
+static struct vhca_cq *vhca_cq_alloc(struct vhca_ctx *ctx, struct vhca_call *call)
 {
+	const struct vhca_create_cq *arg = &call->create_cq;
 	struct vhca_cq *cq;
 	int ret;
 
@@ -117,11 +124,9 @@ static struct vhca_cq *vhca_cq_alloc(struct vhca_ctx *ctx,
 	ret = vhca_slot_get(ctx, arg->uar, arg->slot, &cq->uar);
 	if (ret)
 		goto err_channel;
-	cq->buf = vhca_buf_alloc(ctx->vdev, (size_t)VHCA_CQE_SIZE << shift);
-	if (IS_ERR(cq->buf)) {
-		ret = PTR_ERR(cq->buf);
+	ret = vhca_buf_get(ctx->vdev, call, vhca_cq_size(arg->cqe), &cq->buf);
+	if (ret)
 		goto err_slot;
-	}
 	return cq;
 
 err_slot:
@@ -154,14 +159,10 @@ int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 {
 	struct vhca_create_cq *arg = &call->create_cq;
 	struct vhca_cq *cq;
-	u32 shift;
+	u32 shift = order_base_2(arg->cqe);
 	int ret;
 
-	ret = vhca_cq_check(ctx, arg);
-	if (ret)
-		return ret;
-	shift = order_base_2(arg->cqe);
-	cq = vhca_cq_alloc(ctx, arg, shift);
+	cq = vhca_cq_alloc(ctx, call);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	ret = vhca_cq_cmd(cq, shift);
@@ -172,8 +173,7 @@ int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 		goto err_cmd;
 	arg->cqe = 1 << shift;
 	arg->cqn = cq->number;
-	arg->buf_offset = (u64)cq->offset << PAGE_SHIFT;
-	arg->buf_size = (u64)cq->buf->npages << PAGE_SHIFT;
+	vhca_buf_tell(cq->buf, &arg->buf_offset, &arg->buf_size);
 	return 0;
 
 err_cmd:
@@ -208,7 +208,7 @@ static void vhca_cq_remove(struct vhca_ctx *ctx, struct vhca_cq *cq,
 		arg->comp_events = vhca_event_purge(cq->channel, &cq->event);
 	arg->async_events = vhca_event_purge(ctx->async, &cq->async.event);
 	xa_erase(&ctx->cqs, cq->number);
-	vhca_offset_del(ctx, cq->offset);
+	vhca_offset_del(ctx, cq->buf);
 	vhca_cq_free(ctx, cq);
 }
 

@@ -69,6 +69,8 @@ static void vhca_ctx_init(struct vhca_ctx *ctx, struct vhca_dev *vdev)
 	xa_init(&ctx->mrs);
 	xa_init(&ctx->cqs);
 	xa_init(&ctx->qps);
+	xa_init(&ctx->srqs);
+	xa_init_flags(&ctx->xrcds, XA_FLAGS_ALLOC1);
 	xa_init_flags(&ctx->bufs, XA_FLAGS_ALLOC);
 	vhca_event_init(&ctx->fatal_event, 0, 0);
 	for (i = 0; i < vdev->caps.num_ports; i++)
@@ -161,10 +163,13 @@ int vhca_open(struct inode *inode, struct file *file)
  */
 static int vhca_ctx_detach(struct vhca_ctx *ctx, bool cmds)
 {
-	bool events = !xa_empty(&ctx->qps) || !xa_empty(&ctx->cqs);
+	bool events = !xa_empty(&ctx->qps) || !xa_empty(&ctx->srqs) ||
+		      !xa_empty(&ctx->cqs);
 	int ret;
 
 	ret = vhca_qps_destroy(ctx, cmds);
+	if (!ret)
+		ret = vhca_srqs_destroy(ctx, cmds);
 	if (!ret)
 		ret = vhca_cqs_destroy(ctx, cmds);
 	if (ret)
@@ -175,9 +180,12 @@ static int vhca_ctx_detach(struct vhca_ctx *ctx, bool cmds)
 		flush_work(&ctx->vdev->async_work);
 	}
 	vhca_qps_quiesce(ctx);
+	vhca_srqs_quiesce(ctx);
 	vhca_cqs_quiesce(ctx);
 
 	ret = vhca_mrs_destroy(ctx, cmds);
+	if (!ret)
+		ret = vhca_xrcds_destroy(ctx, cmds);
 	if (!ret)
 		ret = vhca_pds_destroy(ctx, cmds);
 	if (!ret)
@@ -268,8 +276,10 @@ int vhca_release(struct inode *inode, struct file *file)
 	mutex_lock(&ctx->lock);
 	vhca_ctx_close_events(ctx);
 	vhca_qps_free(ctx);
+	vhca_srqs_free(ctx);
 	vhca_cqs_free(ctx);
 	vhca_mrs_free(ctx);
+	vhca_xrcds_free(ctx);
 	vhca_pds_free(ctx);
 	vhca_uars_free(ctx);
 	mutex_unlock(&ctx->lock);

@@ -79,6 +79,8 @@ static void vhca_dev_release(struct device *dev)
 	cleanup_srcu_struct(&vdev->srcu);
 	xa_destroy(&vdev->cqs);
 	xa_destroy(&vdev->qps);
+	xa_destroy(&vdev->srqs);
+	mutex_destroy(&vdev->xrc_lock);
 	free_percpu(vdev->stats);
 	kfree(vdev->port_raised);
 	kfree(vdev);
@@ -90,6 +92,9 @@ static void vhca_dev_init(struct vhca_dev *vdev, struct pci_dev *pdev)
 	vdev->soft = dev_get_platdata(&pdev->dev);
 	xa_init(&vdev->cqs);
 	xa_init(&vdev->qps);
+	xa_init(&vdev->srqs);
+	mutex_init(&vdev->xrc_lock);
+	INIT_LIST_HEAD(&vdev->domains);
 	mutex_init(&vdev->ctx_lock);
 	spin_lock_init(&vdev->list_lock);
 	INIT_LIST_HEAD(&vdev->ctxs);

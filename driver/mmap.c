@@ -12,17 +12,24 @@
 
 #include "vhca.h"
 
-/** vhca_offset_add() - give a buffer an mmap offset, in pages */
-int vhca_offset_add(struct vhca_ctx *ctx, struct vhca_buf *buf, u32 *offset)
+/**
+ * vhca_offset_add() - give a buffer an mmap offset
+ * @ctx: whose file it is mapped from.
+ * @buf: buffer, or NULL. Memory of the user gets none: it is mapped already.
+ */
+int vhca_offset_add(struct vhca_ctx *ctx, struct vhca_buf *buf)
 {
-	return xa_alloc(&ctx->bufs, offset, buf,
+	if (!buf || buf->charge.mm)
+		return 0;
+	return xa_alloc(&ctx->bufs, &buf->offset, buf,
 			XA_LIMIT(0, VHCA_PGOFF_BUF_MAX), GFP_KERNEL_ACCOUNT);
 }
 
 /** vhca_offset_del() - no more mappings from here; those that exist stay */
-void vhca_offset_del(struct vhca_ctx *ctx, u32 offset)
+void vhca_offset_del(struct vhca_ctx *ctx, struct vhca_buf *buf)
 {
-	xa_erase(&ctx->bufs, offset);
+	if (buf && buf->offset != VHCA_PGOFF_NONE)
+		xa_erase(&ctx->bufs, buf->offset);
 }
 
 /** vhca_uar_zap() - user space loses the UAR page, and finds the dummy there */

@@ -133,6 +133,16 @@ static void vhca_read_caps(struct vhca_dev *vdev)
 	caps->max_rd_atom = vhca_read(vdev, VHCA_REG_MAX_RD_ATOM);
 	caps->ack_delay = vhca_read(vdev, VHCA_REG_ACK_DELAY);
 	caps->num_ports = vhca_read(vdev, VHCA_REG_NUM_PORTS);
+	caps->max_srq = vhca_read(vdev, VHCA_REG_MAX_SRQ);
+	caps->max_srq_shift = vhca_read(vdev, VHCA_REG_MAX_SRQ_SHIFT);
+	caps->max_srq_sge = vhca_read(vdev, VHCA_REG_MAX_SRQ_SGE);
+	caps->max_xrcd = vhca_read(vdev, VHCA_REG_MAX_XRCD);
+	caps->max_mcast_grp = vhca_read(vdev, VHCA_REG_MAX_MCAST_GRP);
+	caps->max_mcast_qp = vhca_read(vdev, VHCA_REG_MAX_MCAST_QP);
+	caps->max_cq_count = vhca_read(vdev, VHCA_REG_MAX_CQ_COUNT);
+	caps->max_cq_period = vhca_read(vdev, VHCA_REG_MAX_CQ_PERIOD);
+	caps->dm_page = vhca_read(vdev, VHCA_REG_DM_PAGE);
+	caps->dm_pages = vhca_read(vdev, VHCA_REG_DM_PAGES);
 }
 
 /* The driver's own arithmetic relies on these; the rest is the device's word. */
@@ -142,6 +152,7 @@ static int vhca_check_caps(struct vhca_dev *vdev)
 
 	if (caps->max_sq_shift > VHCA_SQ_MAX_SHIFT ||
 	    caps->max_rq_shift > VHCA_RQ_MAX_SHIFT ||
+	    caps->max_srq_shift > VHCA_RQ_MAX_SHIFT ||
 	    caps->max_cq_shift > VHCA_CQ_MAX_SHIFT ||
 	    caps->max_eq_shift > 23 || caps->max_eq < 2 ||
 	    !caps->max_recv_sge || !caps->num_ports || caps->num_ports > 255) {

@@ -1,142 +1,273 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pairs: create, modify, query, destroy. The state lives in the
- * device, which changes it on its own when something goes wrong.
+ * Queue pairs: create, open, destroy. What they are like otherwise
+ * is in qp_attr.c and qp_state.c.
+ *
+ * A QP on the device (struct vhca_hw_qp) is in the file that made it. One of type
+ * XRC_RECV can be opened in other files that have its domain, each of which has a
+ * struct vhca_qp for it, with a cookie and async events of its own. All files are
+ * alike: the one that made it may leave first, and the last that leaves takes the QP
+ * from the device.
+ *
+ * A struct vhca_qp is its context's and under the context's lock. The list of files
+ * that have a QP is under vhca_dev.xrc_lock, which opening a QP, leaving it and
+ * taking it from the device hold, and is read under RCU in interrupt context. The
+ * struct vhca_hw_qp stays while a struct vhca_qp refers to it.
  */
+#include <linux/rculist.h>
+
 #include "vhca.h"
 
-#define VHCA_QP_ATTRS	(VHCA_QP_STATE | VHCA_QP_CUR_STATE |		\
-			 VHCA_QP_EN_SQD_ASYNC_NOTIFY |			\
-			 VHCA_QP_ACCESS_FLAGS | VHCA_QP_PKEY_INDEX |	\
-			 VHCA_QP_PORT | VHCA_QP_QKEY | VHCA_QP_AV |	\
-			 VHCA_QP_PATH_MTU | VHCA_QP_TIMEOUT |		\
-			 VHCA_QP_RETRY_CNT | VHCA_QP_RNR_RETRY |	\
-			 VHCA_QP_RQ_PSN | VHCA_QP_MAX_QP_RD_ATOMIC |	\
-			 VHCA_QP_MIN_RNR_TIMER | VHCA_QP_SQ_PSN |	\
-			 VHCA_QP_MAX_DEST_RD_ATOMIC | VHCA_QP_DEST_QPN)
+/* Types and flags are the same numbers on both sides. */
+static_assert(VHCA_QPT_RC == VHCA_PRM_QPT_RC);
+static_assert(VHCA_QPT_UC == VHCA_PRM_QPT_UC);
+static_assert(VHCA_QPT_UD == VHCA_PRM_QPT_UD);
+static_assert(VHCA_QPT_XRC_SEND == VHCA_PRM_QPT_XRC_SEND);
+static_assert(VHCA_QPT_XRC_RECV == VHCA_PRM_QPT_XRC_RECV);
+static_assert(VHCA_QP_F_SIGNATURE == VHCA_QPF_SIGNATURE);
+static_assert(VHCA_QP_F_SCATTER_CQE == VHCA_QPF_SCATTER_CQE);
+static_assert(VHCA_QP_F_BLUEFLAME == VHCA_QPF_BLUEFLAME);
+static_assert(VHCA_QP_F_BLOCK_LOOPBACK == VHCA_QPF_BLOCK_LOOPBACK);
 
-/* The masks are the same numbers on both sides; see vhca_qp_to_prm(). */
-static_assert(VHCA_QP_STATE == VHCA_QPM_STATE);
-static_assert(VHCA_QP_CUR_STATE == VHCA_QPM_CUR_STATE);
-static_assert(VHCA_QP_EN_SQD_ASYNC_NOTIFY == VHCA_QPM_SQD_NOTIFY);
-static_assert(VHCA_QP_ACCESS_FLAGS == VHCA_QPM_ACCESS);
-static_assert(VHCA_QP_PKEY_INDEX == VHCA_QPM_PKEY_INDEX);
-static_assert(VHCA_QP_PORT == VHCA_QPM_PORT);
-static_assert(VHCA_QP_QKEY == VHCA_QPM_QKEY);
-static_assert(VHCA_QP_AV == VHCA_QPM_AV);
-static_assert(VHCA_QP_PATH_MTU == VHCA_QPM_PATH_MTU);
-static_assert(VHCA_QP_TIMEOUT == VHCA_QPM_TIMEOUT);
-static_assert(VHCA_QP_RETRY_CNT == VHCA_QPM_RETRY_CNT);
-static_assert(VHCA_QP_RNR_RETRY == VHCA_QPM_RNR_RETRY);
-static_assert(VHCA_QP_RQ_PSN == VHCA_QPM_RQ_PSN);
-static_assert(VHCA_QP_MAX_QP_RD_ATOMIC == VHCA_QPM_MAX_RD_ATOMIC);
-static_assert(VHCA_QP_MIN_RNR_TIMER == VHCA_QPM_MIN_RNR_TIMER);
-static_assert(VHCA_QP_SQ_PSN == VHCA_QPM_SQ_PSN);
-static_assert(VHCA_QP_MAX_DEST_RD_ATOMIC == VHCA_QPM_MAX_DEST_RD_ATOMIC);
-static_assert(VHCA_QP_DEST_QPN == VHCA_QPM_DEST_QPN);
-
-#define VHCA_PSN_MASK	0xffffff
-
-static int vhca_qp_sizes(struct vhca_ctx *ctx, const struct vhca_create_qp *arg)
+static bool vhca_qp_type_ok(u32 type)
 {
-	const struct vhca_caps *caps = &ctx->vdev->caps;
+	switch (type) {
+	case VHCA_QPT_RC:
+	case VHCA_QPT_UC:
+	case VHCA_QPT_UD:
+	case VHCA_QPT_XRC_SEND:
+	case VHCA_QPT_XRC_RECV:
+		return true;
+	default:
+		return false;
+	}
+}
 
-	if (arg->rsvd)
-		return -EINVAL;
-	if (arg->type != VHCA_QPT_RC)
+/* Has it an SQ, a PD, a CQ for sends, a slot? */
+static bool vhca_qp_sends(const struct vhca_create_qp *arg)
+{
+	return arg->type != VHCA_QPT_XRC_RECV;
+}
+
+/* Has it a CQ for receives? Those of an XRC_RECV QP go to that of an SRQ. */
+static bool vhca_qp_receives(const struct vhca_create_qp *arg)
+{
+	return arg->type != VHCA_QPT_XRC_RECV && arg->type != VHCA_QPT_XRC_SEND;
+}
+
+static bool vhca_qp_has_rq(const struct vhca_create_qp *arg)
+{
+	return vhca_qp_receives(arg) && !arg->srqn;
+}
+
+static size_t vhca_qp_size(const struct vhca_create_qp *arg)
+{
+	size_t size = 0;
+
+	if (vhca_qp_sends(arg))
+		size += (size_t)VHCA_WQEBB_SIZE << arg->sq_shift;
+	if (vhca_qp_has_rq(arg))
+		size += (size_t)VHCA_WQE_SEG_SIZE << arg->rq_sge_shift << arg->rq_shift;
+	return size;
+}
+
+static bool vhca_qp_sizes(const struct vhca_caps *caps,
+			  const struct vhca_create_qp *arg)
+{
+	return arg->sq_shift <= caps->max_sq_shift &&
+	       arg->rq_shift <= caps->max_rq_shift &&
+	       arg->rq_sge_shift <= VHCA_RQ_MAX_SGE_SHIFT &&
+	       1u << arg->rq_sge_shift < 2 * caps->max_recv_sge;
+}
+
+/* Fields of what the QP does not have are zero. */
+static bool vhca_qp_fields(const struct vhca_create_qp *arg)
+{
+	if (arg->rsvd || arg->flags & ~VHCA_QPF_ALL)
+		return false;
+	if (!(arg->flags & VHCA_QP_F_BLUEFLAME) && arg->bf_slot)
+		return false;
+	if (arg->flags & VHCA_QP_F_BLOCK_LOOPBACK && arg->type != VHCA_QPT_UD)
+		return false;
+	if (!vhca_qp_has_rq(arg) && (arg->rq_shift || arg->rq_sge_shift))
+		return false;
+	if (!vhca_qp_receives(arg) && (arg->recv_cqn || arg->srqn))
+		return false;
+	if (vhca_qp_sends(arg))
+		return !arg->xrcd;
+	return !(arg->pd || arg->send_cqn || arg->uar || arg->slot ||
+		 arg->sq_shift || arg->flags || arg->buf_addr);
+}
+
+/** vhca_prepare_qp() - what can be done without a lock */
+int vhca_prepare_qp(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	const struct vhca_create_qp *arg = &call->create_qp;
+
+	if (!vhca_qp_type_ok(arg->type))
 		return -EOPNOTSUPP;
-	if (arg->sq_shift <= caps->max_sq_shift &&
-	    arg->rq_shift <= caps->max_rq_shift &&
-	    arg->rq_sge_shift <= VHCA_RQ_MAX_SGE_SHIFT &&
-	    1u << arg->rq_sge_shift < 2 * caps->max_recv_sge)
-		return 0;
-	vhca_dbg(ctx, "QP of 2^%u SQ blocks, 2^%u RQ WQEs of 2^%u SGEs: refused\n",
-		 arg->sq_shift, arg->rq_shift, arg->rq_sge_shift);
+	if (vhca_qp_fields(arg) && vhca_qp_sizes(&ctx->vdev->caps, arg))
+		return vhca_buf_pin(call, arg->buf_addr, vhca_qp_size(arg));
+	vhca_dbg(ctx, "QP of type %u, 2^%u SQ blocks, 2^%u RQ WQEs of 2^%u SGEs: refused\n",
+		 arg->type, arg->sq_shift, arg->rq_shift, arg->rq_sge_shift);
 	return -EINVAL;
 }
 
-static int vhca_qp_lookup(struct vhca_ctx *ctx, struct vhca_qp *qp,
+static bool vhca_qp_found(struct vhca_ctx *ctx, struct vhca_qp *qp,
 			  const struct vhca_create_qp *arg)
 {
+	if (!vhca_qp_sends(arg)) {
+		qp->xrcd = xa_load(&ctx->xrcds, arg->xrcd);
+		return qp->xrcd;
+	}
 	qp->pd = xa_load(&ctx->pds, arg->pd);
 	qp->send_cq = xa_load(&ctx->cqs, arg->send_cqn);
+	if (!qp->pd || !qp->send_cq)
+		return false;
+	if (!vhca_qp_receives(arg))
+		return true;
 	qp->recv_cq = xa_load(&ctx->cqs, arg->recv_cqn);
-	if (qp->pd && qp->send_cq && qp->recv_cq)
+	if (!arg->srqn)
+		return qp->recv_cq;
+	/* An XRC SRQ is for XRC_RECV QPs, which find it by its number. */
+	qp->srq = xa_load(&ctx->srqs, arg->srqn);
+	return qp->recv_cq && qp->srq && !qp->srq->xrcd;
+}
+
+static void vhca_qp_use(struct vhca_qp *qp, int n)
+{
+	if (qp->pd)
+		qp->pd->users += n;
+	if (qp->send_cq)
+		qp->send_cq->users += n;
+	if (qp->recv_cq)
+		qp->recv_cq->users += n;
+	if (qp->srq)
+		qp->srq->users += n;
+	if (qp->xrcd)
+		qp->xrcd->users += n;
+}
+
+static int vhca_qp_slots(struct vhca_ctx *ctx, struct vhca_qp *qp,
+			 const struct vhca_create_qp *arg)
+{
+	int ret;
+
+	if (!vhca_qp_sends(arg))
 		return 0;
-	vhca_dbg(ctx, "QP: no PD %u or CQ %u or CQ %u\n", arg->pd,
-		 arg->send_cqn, arg->recv_cqn);
-	return -EINVAL;
+	ret = vhca_slot_get(ctx, arg->uar, arg->slot, &qp->uar);
+	if (ret)
+		return ret;
+	qp->slot = arg->slot;
+	if (!(arg->flags & VHCA_QP_F_BLUEFLAME))
+		return 0;
+	ret = vhca_slot_get(ctx, arg->uar, arg->bf_slot, &qp->uar);
+	if (!ret)
+		qp->bf_slot = arg->bf_slot;
+	return ret;
+}
+
+static void vhca_hw_qp_free(struct kref *ref)
+{
+	kfree(container_of(ref, struct vhca_hw_qp, ref));
+}
+
+/* What was made so far; the device does not know it, or not any more. */
+static void vhca_qp_free(struct vhca_ctx *ctx, struct vhca_qp *qp)
+{
+	vhca_qp_use(qp, -1);
+	vhca_buf_unmap(ctx->vdev, qp->buf);
+	vhca_buf_put(qp->buf);
+	if (qp->slot)
+		vhca_slot_put(qp->uar, qp->slot);
+	if (qp->bf_slot)
+		vhca_slot_put(qp->uar, qp->bf_slot);
+	kref_put(&qp->hw->ref, vhca_hw_qp_free);
+	kfree(qp);
+}
+
+static struct vhca_hw_qp *vhca_hw_qp_alloc(const struct vhca_create_qp *arg)
+{
+	struct vhca_hw_qp *hw = kzalloc(sizeof(*hw), GFP_KERNEL_ACCOUNT);
+
+	if (!hw)
+		return NULL;
+	kref_init(&hw->ref);
+	hw->type = arg->type;
+	INIT_HLIST_HEAD(&hw->files);
+	return hw;
 }
 
 /* A QP that the device does not know yet. */
-static struct vhca_qp *vhca_qp_alloc(struct vhca_ctx *ctx,
-				     const struct vhca_create_qp *arg)
+static struct vhca_qp *vhca_qp_alloc(struct vhca_ctx *ctx, struct vhca_call *call)
 {
-	size_t size = ((size_t)VHCA_WQEBB_SIZE << arg->sq_shift) +
-		      ((size_t)VHCA_WQE_SEG_SIZE << arg->rq_sge_shift << arg->rq_shift);
+	const struct vhca_create_qp *arg = &call->create_qp;
 	struct vhca_qp *qp;
-	int ret;
+	int ret = -ENOMEM;
 
 	qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
-	qp->slot = arg->slot;
-	ret = vhca_qp_lookup(ctx, qp, arg);
-	if (ret)
+	qp->hw = vhca_hw_qp_alloc(arg);
+	if (!qp->hw)
 		goto err_qp;
-	ret = vhca_slot_get(ctx, arg->uar, arg->slot, &qp->uar);
-	if (ret)
-		goto err_qp;
-	qp->buf = vhca_buf_alloc(ctx->vdev, size);
-	if (IS_ERR(qp->buf)) {
-		ret = PTR_ERR(qp->buf);
-		goto err_slot;
+	if (!vhca_qp_found(ctx, qp, arg)) {
+		vhca_dbg(ctx, "QP: no such PD, CQ, SRQ or XRC domain\n");
+		ret = -EINVAL;
+		goto err_hw;
 	}
-	qp->pd->users++;
-	qp->send_cq->users++;
-	qp->recv_cq->users++;
-	return qp;
+	if (qp->xrcd)
+		qp->hw->domain = qp->xrcd->domain;
+	vhca_qp_use(qp, 1);
+	ret = vhca_qp_slots(ctx, qp, arg);
+	if (!ret)
+		ret = vhca_buf_get(ctx->vdev, call, vhca_qp_size(arg), &qp->buf);
+	if (!ret)
+		return qp;
+	vhca_qp_free(ctx, qp);
+	return ERR_PTR(ret);
 
-err_slot:
-	vhca_slot_put(qp->uar, qp->slot);
+err_hw:
+	kfree(qp->hw);
 err_qp:
 	kfree(qp);
 	return ERR_PTR(ret);
 }
 
-/* What vhca_qp_alloc() made; the device does not know it any more. */
-static void vhca_qp_free(struct vhca_ctx *ctx, struct vhca_qp *qp)
+static void vhca_qp_cmd_fill(struct vhca_cmd_create_qp *cmd, struct vhca_qp *qp,
+			     const struct vhca_create_qp *arg)
 {
-	qp->pd->users--;
-	qp->send_cq->users--;
-	qp->recv_cq->users--;
-	vhca_buf_unmap(ctx->vdev, qp->buf);
-	vhca_buf_put(qp->buf);
-	vhca_slot_put(qp->uar, qp->slot);
-	kfree(qp);
+	*cmd = (struct vhca_cmd_create_qp) {
+		.type		= cpu_to_be32(arg->type),
+		.slot		= cpu_to_be32(arg->slot),
+		.sq_shift	= arg->sq_shift,
+		.rq_shift	= arg->rq_shift,
+		.rq_sge_shift	= arg->rq_sge_shift,
+		.flags		= arg->flags,
+		.bf_slot	= arg->bf_slot,
+		.srqn		= cpu_to_be32(arg->srqn),
+	};
+	if (qp->xrcd)
+		cmd->xrcd = cpu_to_be32(qp->xrcd->domain->number);
+	if (qp->recv_cq)
+		cmd->recv_cqn = cpu_to_be32(qp->recv_cq->number);
+	if (!vhca_qp_sends(arg))
+		return;
+	cmd->pd = cpu_to_be32(qp->pd->number);
+	cmd->send_cqn = cpu_to_be32(qp->send_cq->number);
+	cmd->uar = cpu_to_be32(qp->uar->hw);
+	cmd->dbr = cpu_to_be64(vhca_slot_dma(qp->uar, qp->slot));
 }
 
 static int vhca_qp_cmd(struct vhca_ctx *ctx, struct vhca_qp *qp,
 		       const struct vhca_create_qp *arg)
 {
-	struct vhca_cmd cmd = {
-		.create_qp = {
-			.type		= cpu_to_be32(VHCA_PRM_QPT_RC),
-			.pd		= cpu_to_be32(qp->pd->number),
-			.send_cqn	= cpu_to_be32(qp->send_cq->number),
-			.recv_cqn	= cpu_to_be32(qp->recv_cq->number),
-			.uar		= cpu_to_be32(qp->uar->hw),
-			.slot		= cpu_to_be32(qp->slot),
-			.sq_shift	= arg->sq_shift,
-			.rq_shift	= arg->rq_shift,
-			.rq_sge_shift	= arg->rq_sge_shift,
-			.dbr = cpu_to_be64(vhca_slot_dma(qp->uar, qp->slot)),
-		},
-	};
 	struct vhca_cmd_done done;
+	struct vhca_cmd cmd = {};
 	struct vhca_plist pl;
 	int ret;
 
+	vhca_qp_cmd_fill(&cmd.create_qp, qp, arg);
 	ret = vhca_plist_buf(ctx->vdev, &pl, qp->buf);
 	if (ret)
 		return ret;
@@ -144,35 +275,40 @@ static int vhca_qp_cmd(struct vhca_ctx *ctx, struct vhca_qp *qp,
 	ret = vhca_cmd(ctx->vdev, VHCA_CMD_CREATE_QP, &cmd, &done);
 	vhca_plist_free(ctx->vdev, &pl);
 	if (!ret)
-		qp->number = be32_to_cpu(done.number);
+		qp->hw->number = be32_to_cpu(done.number);
 	return ret;
 }
 
 /* The QP exists on the device; now it gets its names. */
 static int vhca_qp_insert(struct vhca_ctx *ctx, struct vhca_qp *qp, u64 cookie)
 {
+	struct vhca_dev *vdev = ctx->vdev;
+	struct vhca_hw_qp *hw = qp->hw;
 	int ret;
 
-	vhca_async_init(&qp->async, ctx->async, cookie, qp->number);
+	vhca_async_init(&qp->async, ctx->async, cookie, hw->number);
+	hlist_add_head(&qp->node, &hw->files);
 	/* What a former QP of this number left in EQ 0 is not for this one. */
-	vhca_eq_poll(&ctx->vdev->eqs[0]);
+	vhca_eq_poll(&vdev->eqs[0]);
 
-	ret = vhca_offset_add(ctx, qp->buf, &qp->offset);
+	ret = vhca_offset_add(ctx, qp->buf);
 	if (ret)
 		return ret;
-	ret = xa_insert(&ctx->qps, qp->number, qp, GFP_KERNEL_ACCOUNT);
+	ret = xa_insert(&ctx->qps, hw->number, qp, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		goto err_offset;
-	/* A former QP of this number may be on its way out: it leaves ours. */
-	ret = xa_err(xa_store(&ctx->vdev->qps, qp->number, qp, GFP_KERNEL_ACCOUNT));
+	/* A former QP of this number has left when who took it off unlocks. */
+	mutex_lock(&vdev->xrc_lock);
+	ret = xa_insert(&vdev->qps, hw->number, hw, GFP_KERNEL_ACCOUNT);
+	mutex_unlock(&vdev->xrc_lock);
 	if (ret)
 		goto err_ctx;
 	return 0;
 
 err_ctx:
-	xa_erase(&ctx->qps, qp->number);
+	xa_erase(&ctx->qps, hw->number);
 err_offset:
-	vhca_offset_del(ctx, qp->offset);
+	vhca_offset_del(ctx, qp->buf);
 	return ret;
 }
 
@@ -183,10 +319,7 @@ int vhca_create_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 	struct vhca_qp *qp;
 	int ret;
 
-	ret = vhca_qp_sizes(ctx, arg);
-	if (ret)
-		return ret;
-	qp = vhca_qp_alloc(ctx, arg);
+	qp = vhca_qp_alloc(ctx, call);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
 	ret = vhca_qp_cmd(ctx, qp, arg);
@@ -195,178 +328,82 @@ int vhca_create_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 	ret = vhca_qp_insert(ctx, qp, arg->cookie);
 	if (ret)
 		goto err_cmd;
-	arg->qpn = qp->number;
-	arg->buf_offset = (u64)qp->offset << PAGE_SHIFT;
-	arg->buf_size = (u64)qp->buf->npages << PAGE_SHIFT;
+	arg->qpn = qp->hw->number;
+	vhca_buf_tell(qp->buf, &arg->buf_offset, &arg->buf_size);
 	return 0;
 
 err_cmd:
-	vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_QP, qp->number);
+	vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_QP, qp->hw->number);
 err_free:
 	vhca_qp_free(ctx, qp);
 	return ret;
 }
 
-static int vhca_qp_query(struct vhca_ctx *ctx, struct vhca_qp *qp,
-			 struct vhca_prm_qp *prm)
+/* Become one of the files that have the QP. */
+static int vhca_qp_join(struct vhca_ctx *ctx, struct vhca_qp *qp,
+			const struct vhca_open_qp *arg)
 {
-	struct vhca_cmd cmd = { .object.number = cpu_to_be32(qp->number) };
-	struct vhca_cmd_done done;
+	struct vhca_hw_qp *hw = xa_load(&ctx->vdev->qps, arg->qpn);
 	int ret;
 
-	ret = vhca_cmd(ctx->vdev, VHCA_CMD_QUERY_QP, &cmd, &done);
-	if (!ret)
-		*prm = done.qp;
-	return ret;
-}
-
-static void vhca_av_to_prm(struct vhca_prm_qp *prm, const struct vhca_av *av)
-{
-	memcpy(prm->dgid, av->dgid, sizeof(prm->dgid));
-	prm->flow_label = cpu_to_be32(av->flow_label);
-	prm->dlid = cpu_to_be16(av->dlid);
-	prm->is_global = av->is_global;
-	prm->sgid_index = av->sgid_index;
-	prm->hop_limit = av->hop_limit;
-	prm->traffic_class = av->traffic_class;
-	prm->sl = av->sl;
-	prm->src_path_bits = av->src_path_bits;
-	prm->static_rate = av->static_rate;
-}
-
-/* Only what the mask names: the device wants zeroes elsewhere. */
-#define VHCA_SET(bit, field, value) do {	\
-	if (mask & (bit))			\
-		(field) = (value);		\
-} while (0)
-
-static void vhca_qp_to_prm(struct vhca_prm_qp *prm, u32 mask,
-			   const struct vhca_qp_attr *a)
-{
-	VHCA_SET(VHCA_QP_STATE, prm->state, a->state);
-	VHCA_SET(VHCA_QP_EN_SQD_ASYNC_NOTIFY, prm->sqd_notify, a->en_sqd_async_notify);
-	VHCA_SET(VHCA_QP_ACCESS_FLAGS, prm->access, cpu_to_be32(a->access_flags));
-	VHCA_SET(VHCA_QP_PKEY_INDEX, prm->pkey_index, cpu_to_be16(a->pkey_index));
-	VHCA_SET(VHCA_QP_PORT, prm->port, a->port_num);
-	VHCA_SET(VHCA_QP_PATH_MTU, prm->path_mtu, a->path_mtu);
-	VHCA_SET(VHCA_QP_TIMEOUT, prm->timeout, a->timeout);
-	VHCA_SET(VHCA_QP_RETRY_CNT, prm->retry_cnt, a->retry_cnt);
-	VHCA_SET(VHCA_QP_RNR_RETRY, prm->rnr_retry, a->rnr_retry);
-	/* PSNs are numbers modulo 2^24. */
-	VHCA_SET(VHCA_QP_RQ_PSN, prm->rq_psn, cpu_to_be32(a->rq_psn & VHCA_PSN_MASK));
-	VHCA_SET(VHCA_QP_SQ_PSN, prm->sq_psn, cpu_to_be32(a->sq_psn & VHCA_PSN_MASK));
-	VHCA_SET(VHCA_QP_MAX_QP_RD_ATOMIC, prm->max_rd_atomic, a->max_rd_atomic);
-	VHCA_SET(VHCA_QP_MAX_DEST_RD_ATOMIC, prm->max_dest_rd_atomic,
-		 a->max_dest_rd_atomic);
-	VHCA_SET(VHCA_QP_MIN_RNR_TIMER, prm->min_rnr_timer, a->min_rnr_timer);
-	VHCA_SET(VHCA_QP_DEST_QPN, prm->dest_qpn, cpu_to_be32(a->dest_qpn));
-	if (mask & VHCA_QP_AV)
-		vhca_av_to_prm(prm, &a->av);
-}
-
-static void vhca_qp_from_prm(struct vhca_qp_attr *a,
-			     const struct vhca_prm_qp *prm)
-{
-	*a = (struct vhca_qp_attr) {
-		.qkey			= be32_to_cpu(prm->qkey),
-		.rq_psn			= be32_to_cpu(prm->rq_psn),
-		.sq_psn			= be32_to_cpu(prm->sq_psn),
-		.dest_qpn		= be32_to_cpu(prm->dest_qpn),
-		.access_flags		= be32_to_cpu(prm->access),
-		.pkey_index		= be16_to_cpu(prm->pkey_index),
-		.state			= prm->state,
-		.cur_state		= prm->state,
-		.path_mtu		= prm->path_mtu,
-		.sq_draining		= prm->sq_draining,
-		.max_rd_atomic		= prm->max_rd_atomic,
-		.max_dest_rd_atomic	= prm->max_dest_rd_atomic,
-		.min_rnr_timer		= prm->min_rnr_timer,
-		.port_num		= prm->port,
-		.timeout		= prm->timeout,
-		.retry_cnt		= prm->retry_cnt,
-		.rnr_retry		= prm->rnr_retry,
-		.en_sqd_async_notify	= prm->sqd_notify,
-		.av = {
-			.flow_label	= be32_to_cpu(prm->flow_label),
-			.dlid		= be16_to_cpu(prm->dlid),
-			.is_global	= prm->is_global,
-			.sgid_index	= prm->sgid_index,
-			.hop_limit	= prm->hop_limit,
-			.traffic_class	= prm->traffic_class,
-			.sl		= prm->sl,
-			.src_path_bits	= prm->src_path_bits,
-			.static_rate	= prm->static_rate,
-			.port_num	= prm->port,
-		},
-	};
-	memcpy(a->av.dgid, prm->dgid, sizeof(a->av.dgid));
-}
-
-/*
- * Checked against the state in which the device says the QP is, and done only
- * if it still is: in between the device may have moved it to the error state.
- */
-static int vhca_qp_modify(struct vhca_ctx *ctx, struct vhca_qp *qp,
-			  const struct vhca_modify_qp *arg)
-{
-	struct vhca_cmd cmd = { .modify_qp.qpn = cpu_to_be32(qp->number) };
-	struct vhca_prm_qp now, *prm = &cmd.modify_qp.qp;
-	struct vhca_cmd_done done = {};
-	int ret;
-
-	do {
-		ret = vhca_qp_query(ctx, qp, &now);
-		if (ret)
-			return ret;
-		if (done.status == VHCA_CMD_BAD_STATE &&
-		    prm->cur_state == now.state)
-			return -EINVAL;		/* not a matter of timing */
-		ret = vhca_qp_check(ctx, arg, &now);
-		if (ret)
-			return ret;
-		memset(prm, 0, sizeof(*prm));
-		prm->mask = cpu_to_be32(arg->mask | VHCA_QPM_CUR_STATE);
-		prm->cur_state = now.state;
-		vhca_qp_to_prm(prm, arg->mask, &arg->attr);
-		ret = vhca_cmd(ctx->vdev, VHCA_CMD_MODIFY_QP, &cmd, &done);
-	} while (ret == -EINVAL && done.status == VHCA_CMD_BAD_STATE);
-	return ret;
-}
-
-/** vhca_modify_qp() - VHCA_IOC_MODIFY_QP */
-int vhca_modify_qp(struct vhca_ctx *ctx, struct vhca_call *call)
-{
-	struct vhca_qp *qp = xa_load(&ctx->qps, call->modify_qp.qpn);
-
-	return qp ? vhca_qp_modify(ctx, qp, &call->modify_qp) : -EINVAL;
-}
-
-/** vhca_query_qp() - VHCA_IOC_QUERY_QP */
-int vhca_query_qp(struct vhca_ctx *ctx, struct vhca_call *call)
-{
-	struct vhca_modify_qp *arg = &call->modify_qp;
-	struct vhca_qp *qp = xa_load(&ctx->qps, arg->qpn);
-	struct vhca_prm_qp prm;
-	int ret;
-
-	if (!qp || arg->mask)
+	lockdep_assert_held(&ctx->vdev->xrc_lock);
+	if (!hw || hw->domain != qp->xrcd->domain)
 		return -EINVAL;
-	ret = vhca_qp_query(ctx, qp, &prm);
+	ret = xa_insert(&ctx->qps, hw->number, qp, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		return ret;
-	vhca_qp_from_prm(&arg->attr, &prm);
-	arg->mask = VHCA_QP_ATTRS;
+	kref_get(&hw->ref);
+	qp->hw = hw;
+	vhca_async_init(&qp->async, ctx->async, arg->cookie, hw->number);
+	hlist_add_head_rcu(&qp->node, &hw->files);
 	return 0;
 }
 
-static int vhca_qp_destroy(struct vhca_ctx *ctx, struct vhca_qp *qp, bool cmds)
+/** vhca_open_qp() - VHCA_IOC_OPEN_QP */
+int vhca_open_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 {
+	const struct vhca_open_qp *arg = &call->open_qp;
+	struct vhca_qp *qp;
+	int ret = -EINVAL;
+
+	qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+	if (!qp)
+		return -ENOMEM;
+	qp->xrcd = xa_load(&ctx->xrcds, arg->xrcd);
+	if (qp->xrcd) {
+		mutex_lock(&ctx->vdev->xrc_lock);
+		ret = vhca_qp_join(ctx, qp, arg);
+		mutex_unlock(&ctx->vdev->xrc_lock);
+	}
+	if (ret)
+		kfree(qp);
+	else
+		vhca_qp_use(qp, 1);
+	return ret;
+}
+
+/*
+ * The file has the QP no longer; nor has the device when it was the last one. May be
+ * repeated.
+ */
+static int vhca_qp_leave(struct vhca_dev *vdev, struct vhca_qp *qp, bool cmds)
+{
+	struct vhca_hw_qp *hw = qp->hw;
 	int ret = 0;
 
-	if (cmds)
-		ret = vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_QP, qp->number);
-	if (!ret)
-		xa_cmpxchg(&ctx->vdev->qps, qp->number, qp, NULL, 0);
+	mutex_lock(&vdev->xrc_lock);
+	if (hlist_unhashed(&qp->node))
+		goto out;
+	if (hlist_is_singular_node(&qp->node, &hw->files)) {
+		if (cmds)
+			ret = vhca_cmd_number(vdev, VHCA_CMD_DESTROY_QP, hw->number);
+		if (ret)
+			goto out;
+		xa_erase(&vdev->qps, hw->number);
+	}
+	hlist_del_init_rcu(&qp->node);
+out:
+	mutex_unlock(&vdev->xrc_lock);
 	return ret;
 }
 
@@ -374,8 +411,8 @@ static u32 vhca_qp_remove(struct vhca_ctx *ctx, struct vhca_qp *qp)
 {
 	u32 reads = vhca_event_purge(ctx->async, &qp->async.event);
 
-	xa_erase(&ctx->qps, qp->number);
-	vhca_offset_del(ctx, qp->offset);
+	xa_erase(&ctx->qps, qp->hw->number);
+	vhca_offset_del(ctx, qp->buf);
 	vhca_qp_free(ctx, qp);
 	return reads;
 }
@@ -389,7 +426,7 @@ int vhca_destroy_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 
 	if (!qp)
 		return -EINVAL;
-	ret = vhca_qp_destroy(ctx, qp, true);
+	ret = vhca_qp_leave(ctx->vdev, qp, true);
 	if (ret)
 		return ret;
 	/* No handler has it in hand; then no work item has. */
@@ -407,7 +444,7 @@ int vhca_qps_destroy(struct vhca_ctx *ctx, bool cmds)
 	int ret;
 
 	xa_for_each(&ctx->qps, i, qp) {
-		ret = vhca_qp_destroy(ctx, qp, cmds);
+		ret = vhca_qp_leave(ctx->vdev, qp, cmds);
 		if (ret)
 			return ret;
 	}

@@ -1,93 +1,135 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What may be asked of an RC QP in which state: the transitions, the
- * attributes that each requires and allows, and the values of attributes.
+ * What may be asked of a QP of which type in which state: the
+ * transitions, the attributes that each requires and allows, and the values of
+ * attributes.
  */
 #include "vhca.h"
 
 struct vhca_transition {
-	bool exists;
+	u8 from;
+	u8 to;
 	u32 required;
 	u32 optional;
 };
 
-#define VHCA_GO(req, opt) { .exists = true, .required = (req), .optional = (opt) }
+/* What all connected types need to be bound to a peer. */
+#define VHCA_CONNECTED	(VHCA_QP_AV | VHCA_QP_PATH_MTU | VHCA_QP_DEST_QPN |	\
+			 VHCA_QP_RQ_PSN)
+/* What a reliable requester and a reliable responder need beyond that. */
+#define VHCA_REQUESTER	(VHCA_QP_TIMEOUT | VHCA_QP_RETRY_CNT |			\
+			 VHCA_QP_RNR_RETRY | VHCA_QP_MAX_QP_RD_ATOMIC)
+#define VHCA_RESPONDER	(VHCA_QP_MAX_DEST_RD_ATOMIC | VHCA_QP_MIN_RNR_TIMER)
 
-#define VHCA_RTS_OPTIONAL	(VHCA_QP_CUR_STATE | VHCA_QP_ACCESS_FLAGS | \
-				 VHCA_QP_MIN_RNR_TIMER)
+#define VHCA_INIT	(VHCA_QP_PKEY_INDEX | VHCA_QP_PORT | VHCA_QP_ACCESS_FLAGS)
+#define VHCA_INIT_UD	(VHCA_QP_PKEY_INDEX | VHCA_QP_PORT | VHCA_QP_QKEY)
+#define VHCA_RTR	(VHCA_QP_PKEY_INDEX | VHCA_QP_ACCESS_FLAGS)
+#define VHCA_RTR_UD	(VHCA_QP_PKEY_INDEX | VHCA_QP_QKEY)
+#define VHCA_RTS	(VHCA_QP_CUR_STATE | VHCA_QP_ACCESS_FLAGS)
+#define VHCA_RTS_RESP	(VHCA_RTS | VHCA_QP_MIN_RNR_TIMER)
+#define VHCA_RTS_UD	(VHCA_QP_CUR_STATE | VHCA_QP_QKEY)
+#define VHCA_SQD	(VHCA_QP_AV | VHCA_QP_ACCESS_FLAGS | VHCA_QP_PKEY_INDEX)
 
-/* [from][to]. Alternate paths are refused before this is asked. */
-static const struct vhca_transition
-vhca_rc[VHCA_QP_STATES][VHCA_QP_STATES] = {
-	[VHCA_QP_RESET] = {
-		[VHCA_QP_RESET] = VHCA_GO(0, 0),
-		[VHCA_QP_INIT] = VHCA_GO(VHCA_QP_PKEY_INDEX | VHCA_QP_PORT |
-					 VHCA_QP_ACCESS_FLAGS, 0),
-	},
-	[VHCA_QP_INIT] = {
-		[VHCA_QP_RESET] = VHCA_GO(0, 0),
-		[VHCA_QP_ERR] = VHCA_GO(0, 0),
-		[VHCA_QP_INIT] = VHCA_GO(0, VHCA_QP_PKEY_INDEX | VHCA_QP_PORT |
-					 VHCA_QP_ACCESS_FLAGS),
-		[VHCA_QP_RTR] = VHCA_GO(VHCA_QP_AV | VHCA_QP_PATH_MTU |
-					VHCA_QP_DEST_QPN | VHCA_QP_RQ_PSN |
-					VHCA_QP_MAX_DEST_RD_ATOMIC |
-					VHCA_QP_MIN_RNR_TIMER,
-					VHCA_QP_PKEY_INDEX |
-					VHCA_QP_ACCESS_FLAGS),
-	},
-	[VHCA_QP_RTR] = {
-		[VHCA_QP_RESET] = VHCA_GO(0, 0),
-		[VHCA_QP_ERR] = VHCA_GO(0, 0),
-		[VHCA_QP_RTS] = VHCA_GO(VHCA_QP_SQ_PSN | VHCA_QP_TIMEOUT |
-					VHCA_QP_RETRY_CNT | VHCA_QP_RNR_RETRY |
-					VHCA_QP_MAX_QP_RD_ATOMIC,
-					VHCA_RTS_OPTIONAL),
-	},
-	[VHCA_QP_RTS] = {
-		[VHCA_QP_RESET] = VHCA_GO(0, 0),
-		[VHCA_QP_ERR] = VHCA_GO(0, 0),
-		[VHCA_QP_RTS] = VHCA_GO(0, VHCA_RTS_OPTIONAL),
-		[VHCA_QP_SQD] = VHCA_GO(0, VHCA_QP_EN_SQD_ASYNC_NOTIFY),
-	},
-	[VHCA_QP_SQD] = {
-		[VHCA_QP_RESET] = VHCA_GO(0, 0),
-		[VHCA_QP_ERR] = VHCA_GO(0, 0),
-		[VHCA_QP_RTS] = VHCA_GO(0, VHCA_RTS_OPTIONAL),
-		[VHCA_QP_SQD] = VHCA_GO(0, VHCA_QP_PKEY_INDEX | VHCA_QP_PORT |
-					VHCA_QP_ACCESS_FLAGS | VHCA_QP_AV |
-					VHCA_QP_MAX_QP_RD_ATOMIC |
-					VHCA_QP_MAX_DEST_RD_ATOMIC |
-					VHCA_QP_MIN_RNR_TIMER |
-					VHCA_QP_TIMEOUT | VHCA_QP_RETRY_CNT |
-					VHCA_QP_RNR_RETRY),
-	},
-	/* RC goes to ERR where others go to SQE, so that it is never here. */
-	[VHCA_QP_SQE] = {
-		[VHCA_QP_RESET] = VHCA_GO(0, 0),
-		[VHCA_QP_ERR] = VHCA_GO(0, 0),
-	},
-	[VHCA_QP_ERR] = {
-		[VHCA_QP_RESET] = VHCA_GO(0, 0),
-		[VHCA_QP_ERR] = VHCA_GO(0, 0),
-	},
+/*
+ * Those to RESET and ERR are not listed: all types have them. Alternate paths are
+ * refused before this is asked. Only unreliable types go to SQE; reliable ones go to
+ * ERR instead.
+ */
+static const struct vhca_transition vhca_rc[] = {
+	{ VHCA_QP_RESET, VHCA_QP_INIT, VHCA_INIT, 0 },
+	{ VHCA_QP_INIT, VHCA_QP_INIT, 0, VHCA_INIT },
+	{ VHCA_QP_INIT, VHCA_QP_RTR, VHCA_CONNECTED | VHCA_RESPONDER, VHCA_RTR },
+	{ VHCA_QP_RTR, VHCA_QP_RTS, VHCA_QP_SQ_PSN | VHCA_REQUESTER, VHCA_RTS_RESP },
+	{ VHCA_QP_RTS, VHCA_QP_RTS, 0, VHCA_RTS_RESP },
+	{ VHCA_QP_RTS, VHCA_QP_SQD, 0, VHCA_QP_EN_SQD_ASYNC_NOTIFY },
+	{ VHCA_QP_SQD, VHCA_QP_RTS, 0, VHCA_RTS_RESP },
+	{ VHCA_QP_SQD, VHCA_QP_SQD, 0, VHCA_SQD | VHCA_QP_PORT | VHCA_REQUESTER |
+				       VHCA_RESPONDER },
+	{ }
 };
 
-static int vhca_qp_transition(const struct vhca_modify_qp *arg, u8 from)
+static const struct vhca_transition vhca_uc[] = {
+	{ VHCA_QP_RESET, VHCA_QP_INIT, VHCA_INIT, 0 },
+	{ VHCA_QP_INIT, VHCA_QP_INIT, 0, VHCA_INIT },
+	{ VHCA_QP_INIT, VHCA_QP_RTR, VHCA_CONNECTED, VHCA_RTR },
+	{ VHCA_QP_RTR, VHCA_QP_RTS, VHCA_QP_SQ_PSN, VHCA_RTS },
+	{ VHCA_QP_RTS, VHCA_QP_RTS, 0, VHCA_RTS },
+	{ VHCA_QP_RTS, VHCA_QP_SQD, 0, VHCA_QP_EN_SQD_ASYNC_NOTIFY },
+	{ VHCA_QP_SQD, VHCA_QP_RTS, 0, VHCA_RTS },
+	{ VHCA_QP_SQD, VHCA_QP_SQD, 0, VHCA_SQD },
+	{ VHCA_QP_SQE, VHCA_QP_RTS, 0, VHCA_RTS },
+	{ }
+};
+
+static const struct vhca_transition vhca_ud[] = {
+	{ VHCA_QP_RESET, VHCA_QP_INIT, VHCA_INIT_UD, 0 },
+	{ VHCA_QP_INIT, VHCA_QP_INIT, 0, VHCA_INIT_UD },
+	{ VHCA_QP_INIT, VHCA_QP_RTR, 0, VHCA_RTR_UD },
+	{ VHCA_QP_RTR, VHCA_QP_RTS, VHCA_QP_SQ_PSN, VHCA_RTS_UD },
+	{ VHCA_QP_RTS, VHCA_QP_RTS, 0, VHCA_RTS_UD },
+	{ VHCA_QP_RTS, VHCA_QP_SQD, 0, VHCA_QP_EN_SQD_ASYNC_NOTIFY },
+	{ VHCA_QP_SQD, VHCA_QP_RTS, 0, VHCA_RTS_UD },
+	{ VHCA_QP_SQD, VHCA_QP_SQD, 0, VHCA_RTR_UD },
+	{ VHCA_QP_SQE, VHCA_QP_RTS, 0, VHCA_RTS_UD },
+	{ }
+};
+
+static const struct vhca_transition vhca_xrc_send[] = {
+	{ VHCA_QP_RESET, VHCA_QP_INIT, VHCA_INIT, 0 },
+	{ VHCA_QP_INIT, VHCA_QP_INIT, 0, VHCA_INIT },
+	{ VHCA_QP_INIT, VHCA_QP_RTR, VHCA_CONNECTED, VHCA_RTR },
+	{ VHCA_QP_RTR, VHCA_QP_RTS, VHCA_QP_SQ_PSN | VHCA_REQUESTER, VHCA_RTS },
+	{ VHCA_QP_RTS, VHCA_QP_RTS, 0, VHCA_RTS },
+	{ VHCA_QP_RTS, VHCA_QP_SQD, 0, VHCA_QP_EN_SQD_ASYNC_NOTIFY },
+	{ VHCA_QP_SQD, VHCA_QP_RTS, 0, VHCA_RTS },
+	{ VHCA_QP_SQD, VHCA_QP_SQD, 0, VHCA_SQD | VHCA_QP_PORT | VHCA_REQUESTER },
+	{ }
+};
+
+static const struct vhca_transition vhca_xrc_recv[] = {
+	{ VHCA_QP_RESET, VHCA_QP_INIT, VHCA_INIT, 0 },
+	{ VHCA_QP_INIT, VHCA_QP_INIT, 0, VHCA_INIT },
+	{ VHCA_QP_INIT, VHCA_QP_RTR, VHCA_CONNECTED | VHCA_RESPONDER, VHCA_RTR },
+	{ VHCA_QP_RTR, VHCA_QP_RTS, VHCA_QP_SQ_PSN | VHCA_QP_TIMEOUT, VHCA_RTS_RESP },
+	{ VHCA_QP_RTS, VHCA_QP_RTS, 0, VHCA_RTS_RESP },
+	{ VHCA_QP_RTS, VHCA_QP_SQD, 0, VHCA_QP_EN_SQD_ASYNC_NOTIFY },
+	{ VHCA_QP_SQD, VHCA_QP_RTS, 0, VHCA_RTS_RESP },
+	{ VHCA_QP_SQD, VHCA_QP_SQD, 0, VHCA_SQD | VHCA_QP_PORT | VHCA_QP_TIMEOUT |
+				       VHCA_RESPONDER },
+	{ }
+};
+
+static const struct vhca_transition *const vhca_transitions[] = {
+	[VHCA_QPT_RC] = vhca_rc,
+	[VHCA_QPT_UC] = vhca_uc,
+	[VHCA_QPT_UD] = vhca_ud,
+	[VHCA_QPT_XRC_SEND] = vhca_xrc_send,
+	[VHCA_QPT_XRC_RECV] = vhca_xrc_recv,
+};
+
+static bool vhca_qp_listed(u8 type, u8 from, u8 to, u32 mask)
+{
+	const struct vhca_transition *t;
+
+	/* No transition ends in RESET but those that are not listed. */
+	for (t = vhca_transitions[type]; t->to; t++) {
+		if (t->from == from && t->to == to)
+			return !(t->required & ~mask ||
+				 mask & ~(t->required | t->optional));
+	}
+	return false;
+}
+
+static bool vhca_qp_transition(const struct vhca_modify_qp *arg, u8 type, u8 from)
 {
 	u8 to = arg->mask & VHCA_QP_STATE ? arg->attr.state : from;
 	u32 mask = arg->mask & ~VHCA_QP_STATE;
-	const struct vhca_transition *t;
 
-	if (from >= VHCA_QP_STATES || to >= VHCA_QP_STATES)
-		return -EINVAL;
 	if (mask & VHCA_QP_CUR_STATE && arg->attr.cur_state != from)
-		return -EINVAL;
-	t = &vhca_rc[from][to];
-	if (!t->exists || t->required & ~mask ||
-	    mask & ~(t->required | t->optional))
-		return -EINVAL;
-	return 0;
+		return false;
+	if (to == VHCA_QP_RESET || (to == VHCA_QP_ERR && from != VHCA_QP_RESET))
+		return !mask;
+	return vhca_qp_listed(type, from, to, mask);
 }
 
 static bool vhca_av_ok(const struct vhca_av *av, u8 port)
@@ -129,18 +171,19 @@ static bool vhca_qp_values(const struct vhca_caps *caps, u32 mask,
  * vhca_qp_check() - may this be done to a QP in that state?
  * @ctx: for the device's limits.
  * @arg: what user space wants; fields that the mask does not name are ignored.
+ * @type: of the QP.
  * @now: the QP as the device has it.
  *
  * Return: 0, -EINVAL, or -EOPNOTSUPP for alternate paths.
  */
-int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg,
+int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg, u8 type,
 		  const struct vhca_prm_qp *now)
 {
 	if (arg->mask & (VHCA_QP_ALT_PATH | VHCA_QP_PATH_MIG_STATE))
 		return -EOPNOTSUPP;
-	if (vhca_qp_transition(arg, now->state)) {
-		vhca_dbg(ctx, "QP %u in state %u: mask %#x, state %u: refused\n",
-			 arg->qpn, now->state, arg->mask, arg->attr.state);
+	if (!vhca_qp_transition(arg, type, now->state)) {
+		vhca_dbg(ctx, "QP %u of type %u in state %u: mask %#x, state %u: refused\n",
+			 arg->qpn, type, now->state, arg->mask, arg->attr.state);
 		return -EINVAL;
 	}
 	if (!vhca_qp_values(&ctx->vdev->caps, arg->mask, &arg->attr, now->port)) {

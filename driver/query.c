@@ -62,6 +62,15 @@ int vhca_query_device(struct vhca_ctx *ctx, struct vhca_call *call)
 		.num_ports		= caps->num_ports,
 		.max_pkeys		= caps->max_pkeys,
 		.local_ca_ack_delay	= caps->ack_delay,
+		.max_srq		= caps->max_srq,
+		.max_srq_shift		= caps->max_srq_shift,
+		.max_srq_sge		= caps->max_srq_sge,
+		.max_xrcd		= caps->max_xrcd,
+		.max_mcast_grp		= caps->max_mcast_grp,
+		.max_mcast_qp_attach	= caps->max_mcast_qp,
+		.max_cq_count		= caps->max_cq_count,
+		.max_cq_period		= caps->max_cq_period,
+		.dm_size		= (u64)caps->dm_pages << PAGE_SHIFT,
 	};
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * UARs: a page of doorbells on the device, a page of doorbell records in
- * memory, and the 63 slots in both, each of one QP or CQ.
+ * memory, and the 63 slots in both, each of one QP, CQ or SRQ.
  */
 #include "vhca.h"
 
@@ -33,13 +33,13 @@ static int vhca_uar_insert(struct vhca_ctx *ctx, struct vhca_uar *uar)
 {
 	int ret;
 
-	ret = vhca_offset_add(ctx, uar->dbr, &uar->dbr_offset);
+	ret = vhca_offset_add(ctx, uar->dbr);
 	if (ret)
 		return ret;
 	ret = xa_alloc(&ctx->uars, &uar->number, uar,
 		       XA_LIMIT(0, VHCA_MAX_UARS - 1), GFP_KERNEL_ACCOUNT);
 	if (ret)
-		vhca_offset_del(ctx, uar->dbr_offset);
+		vhca_offset_del(ctx, uar->dbr);
 	return ret == -EBUSY ? -ENOSPC : ret;
 }
 
@@ -68,7 +68,7 @@ int vhca_alloc_uar(struct vhca_ctx *ctx, struct vhca_call *call)
 		goto err_cmd;
 	arg->uar = uar->number;
 	arg->uar_offset = (u64)(VHCA_PGOFF_UAR + uar->number) << PAGE_SHIFT;
-	arg->dbr_offset = (u64)uar->dbr_offset << PAGE_SHIFT;
+	arg->dbr_offset = (u64)uar->dbr->offset << PAGE_SHIFT;
 	return 0;
 
 err_cmd:
@@ -97,7 +97,7 @@ static int vhca_uar_destroy(struct vhca_ctx *ctx, struct vhca_uar *uar,
 static void vhca_uar_free(struct vhca_ctx *ctx, struct vhca_uar *uar)
 {
 	xa_erase(&ctx->uars, uar->number);
-	vhca_offset_del(ctx, uar->dbr_offset);
+	vhca_offset_del(ctx, uar->dbr);
 	vhca_buf_put(uar->dbr);
 	/* A kick or a fault may be looking at it. */
 	kfree_rcu(uar, rcu);

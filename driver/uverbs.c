@@ -16,21 +16,28 @@ enum vhca_mode {
 	VHCA_OBJECTS,	/* that, and the context's lock */
 };
 
+/*
+ * @prepare is called first, with nothing held: it looks at the argument and pins what
+ * that names. @first is the size of a structure that has grown before it did.
+ */
 struct vhca_ioctl {
+	int (*prepare)(struct vhca_ctx *ctx, struct vhca_call *call);
 	int (*call)(struct vhca_ctx *ctx, struct vhca_call *call);
 	u16 size;
+	u16 first;
 	u8 mode;
 };
 
-#define VHCA_IOCTL(name, fn, what)				\
+#define VHCA_IOCTL(name, fn, what, ...)				\
 	[_IOC_NR(VHCA_IOC_##name)] = {				\
 		.call = fn,					\
 		.size = _IOC_SIZE(VHCA_IOC_##name),		\
 		.mode = what,					\
+		##__VA_ARGS__					\
 	}
 
 static const struct vhca_ioctl vhca_ioctls[] = {
-	VHCA_IOCTL(QUERY_DEVICE, vhca_query_device, VHCA_DEVICE),
+	VHCA_IOCTL(QUERY_DEVICE, vhca_query_device, VHCA_DEVICE, .first = 128),
 	VHCA_IOCTL(QUERY_PORT, vhca_query_port, VHCA_DEVICE),
 	VHCA_IOCTL(QUERY_GID, vhca_query_gid, VHCA_DEVICE),
 	VHCA_IOCTL(QUERY_PKEY, vhca_query_pkey, VHCA_DEVICE),
@@ -43,12 +50,24 @@ static const struct vhca_ioctl vhca_ioctls[] = {
 	VHCA_IOCTL(DEREG_MR, vhca_dereg_mr, VHCA_OBJECTS),
 	VHCA_IOCTL(CREATE_CHANNEL, vhca_create_channel, VHCA_OBJECTS),
 	VHCA_IOCTL(DESTROY_CHANNEL, vhca_destroy_channel, VHCA_OBJECTS),
-	VHCA_IOCTL(CREATE_CQ, vhca_create_cq, VHCA_OBJECTS),
+	VHCA_IOCTL(CREATE_CQ, vhca_create_cq, VHCA_OBJECTS,
+		   .prepare = vhca_prepare_cq, .first = 48),
 	VHCA_IOCTL(DESTROY_CQ, vhca_destroy_cq, VHCA_OBJECTS),
-	VHCA_IOCTL(CREATE_QP, vhca_create_qp, VHCA_OBJECTS),
+	VHCA_IOCTL(OPEN_XRCD, vhca_open_xrcd, VHCA_OBJECTS),
+	VHCA_IOCTL(CLOSE_XRCD, vhca_close_xrcd, VHCA_OBJECTS),
+	VHCA_IOCTL(CREATE_SRQ, vhca_create_srq, VHCA_OBJECTS,
+		   .prepare = vhca_prepare_srq),
+	VHCA_IOCTL(MODIFY_SRQ, vhca_modify_srq, VHCA_OBJECTS),
+	VHCA_IOCTL(QUERY_SRQ, vhca_query_srq, VHCA_OBJECTS),
+	VHCA_IOCTL(DESTROY_SRQ, vhca_destroy_srq, VHCA_OBJECTS),
+	VHCA_IOCTL(CREATE_QP, vhca_create_qp, VHCA_OBJECTS,
+		   .prepare = vhca_prepare_qp, .first = 56),
+	VHCA_IOCTL(OPEN_QP, vhca_open_qp, VHCA_OBJECTS),
 	VHCA_IOCTL(MODIFY_QP, vhca_modify_qp, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_QP, vhca_query_qp, VHCA_OBJECTS),
 	VHCA_IOCTL(DESTROY_QP, vhca_destroy_qp, VHCA_OBJECTS),
+	VHCA_IOCTL(ATTACH_MCAST, vhca_attach_mcast, VHCA_OBJECTS),
+	VHCA_IOCTL(DETACH_MCAST, vhca_detach_mcast, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_PD, vhca_query_pd, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_MR, vhca_query_mr, VHCA_OBJECTS),
 	VHCA_IOCTL(REREG_MR, vhca_rereg_mr, VHCA_ALONE),
@@ -79,8 +98,8 @@ static int vhca_ioctl_locked(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
 	return ret;
 }
 
-static int vhca_ioctl_run(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
-			  struct vhca_call *call)
+static int vhca_ioctl_held(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
+			   struct vhca_call *call)
 {
 	int idx, ret;
 
@@ -95,6 +114,21 @@ static int vhca_ioctl_run(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
 	else
 		ret = vhca_ioctl_locked(ctx, ioc, call);
 	srcu_read_unlock(&ctx->vdev->srcu, idx);
+	return ret;
+}
+
+static int vhca_ioctl_run(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
+			  struct vhca_call *call)
+{
+	int ret = 0;
+
+	if (ioc->prepare)
+		ret = vhca_dead(ctx->vdev) ? -EIO : ioc->prepare(ctx, call);
+	if (!ret)
+		ret = vhca_ioctl_held(ctx, ioc, call);
+	/* An object that was made of it has a reference of its own. */
+	vhca_buf_put(call->buf);
+	vhca_domain_free(call->domain);
 	return ret;
 }
 
@@ -123,7 +157,7 @@ static long vhca_ioctl_call(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
 	struct vhca_call call;
 	int ret;
 
-	if (size < ioc->size) {
+	if (size < (ioc->first ?: ioc->size)) {
 		vhca_dbg(ctx, "ioctl: structure of %zu bytes is too short\n",
 			 size);
 		return -EINVAL;

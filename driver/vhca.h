@@ -7,6 +7,7 @@
  *   vhca_dev.srcu	read side: an ioctl that may use the device; never held
  *			while user memory is touched
  *   vhca_ctx.lock	the objects of a context, their users and slots
+ *   vhca_dev.xrc_lock	what contexts share: XRC domains, and who has which QP
  *   vhca_ctx.uar_lock	a fault on a UAR page against its disappearance
  *   vhca_dev.list_lock	the list of contexts, for those who broadcast
  *   vhca_event_queue.lock
@@ -25,6 +26,7 @@
 #include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
+#include <linux/path.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
 #include <linux/semaphore.h>
@@ -52,6 +54,7 @@ static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
 /* mmap offsets, in pages: buffers by their number, UAR pages behind them. */
 #define VHCA_PGOFF_BUF_MAX	0x00ffffff
 #define VHCA_PGOFF_UAR		0x40000000
+#define VHCA_PGOFF_NONE		0xffffffff	/* no such offset */
 
 struct vhca_caps {
 	u64 fw_ver;
@@ -75,6 +78,16 @@ struct vhca_caps {
 	u32 ack_delay;
 	u32 num_ports;
 	u32 max_pkeys;
+	u32 max_srq;
+	u32 max_srq_shift;
+	u32 max_srq_sge;
+	u32 max_xrcd;
+	u32 max_mcast_grp;
+	u32 max_mcast_qp;
+	u32 max_cq_count;
+	u32 max_cq_period;
+	u32 dm_page;
+	u32 dm_pages;
 };
 
 struct vhca_stats {
@@ -142,7 +155,10 @@ struct vhca_dev {
 	unsigned int num_comp;
 
 	struct xarray cqs;		/* by number; read in interrupt context */
-	struct xarray qps;
+	struct xarray qps;		/* struct vhca_hw_qp; writers: @xrc_lock */
+	struct xarray srqs;
+	struct mutex xrc_lock;		/* @qps, @domains and what is in them */
+	struct list_head domains;
 
 	struct srcu_struct srcu;
 	bool dead;			/* set once; see vhca_dead() */
@@ -160,10 +176,21 @@ struct vhca_dev {
 	struct dentry *debugfs;
 };
 
-/* Pages of a queue, shared by user space (mmap) and the device (DMA). */
+/* Pages counted against RLIMIT_MEMLOCK, and in whom. */
+struct vhca_charge {
+	struct mm_struct *mm;		/* NULL: nothing is charged */
+	unsigned long npages;
+};
+
+/*
+ * Pages of a queue, shared by user space and the device (DMA): the kernel's, which
+ * user space maps, or the user's own, which are charged and pinned.
+ */
 struct vhca_buf {
 	struct kref ref;
+	struct vhca_charge charge;	/* of the user's */
 	bool mapped;			/* for DMA */
+	u32 offset;			/* for mmap, or VHCA_PGOFF_NONE */
 	unsigned long npages;
 	struct page **pages;
 	dma_addr_t *dma;
@@ -228,6 +255,8 @@ struct vhca_ctx {
 	struct xarray mrs;
 	struct xarray cqs;
 	struct xarray qps;
+	struct xarray srqs;
+	struct xarray xrcds;
 	struct xarray bufs;		/* by mmap offset; xa_lock guards the refs */
 	struct vhca_event fatal_event;
 	struct vhca_event port_events[];
@@ -237,7 +266,6 @@ struct vhca_uar {
 	u32 number;			/* in the file */
 	u32 hw;				/* on the device */
 	struct vhca_buf *dbr;
-	u32 dbr_offset;
 	bool gone;			/* under uar_lock: maps to the dummy */
 	DECLARE_BITMAP(slots, VHCA_UAR_SLOTS);
 	struct rcu_head rcu;
@@ -246,12 +274,6 @@ struct vhca_uar {
 struct vhca_pd {
 	u32 number;
 	unsigned int users;
-};
-
-/* Pages counted against RLIMIT_MEMLOCK, and in whom. */
-struct vhca_charge {
-	struct mm_struct *mm;		/* NULL: nothing is charged */
-	unsigned long npages;
 };
 
 /* What is behind a region. */
@@ -278,31 +300,75 @@ struct vhca_mr {
 struct vhca_cq {
 	u32 number;
 	u32 slot;
-	unsigned int users;		/* QPs, a QP counts for each side */
+	unsigned int users;		/* SRQs, and QPs for each side */
 	struct vhca_dev *vdev;
 	struct vhca_eq *eq;
 	struct vhca_uar *uar;
 	struct vhca_buf *buf;
-	u32 offset;
 	struct tasklet_struct tasklet;
 	struct vhca_event_queue *channel;	/* or NULL */
 	struct vhca_event event;
 	struct vhca_async async;
 };
 
-struct vhca_qp {
+/* An XRC domain on the device; see xrcd.c. */
+struct vhca_domain {
+	struct list_head node;
+	u32 number;
+	unsigned int opens;		/* struct vhca_xrcd */
+	struct inode *inode;		/* NULL: nobody else can open it */
+	struct path path;		/* keeps @inode */
+};
+
+/* An XRC domain in a file. */
+struct vhca_xrcd {
+	u32 number;
+	unsigned int users;		/* QPs and SRQs */
+	struct vhca_domain *domain;
+};
+
+struct vhca_srq {
 	u32 number;
 	u32 slot;
+	u32 shift;
+	unsigned int users;		/* QPs */
 	struct vhca_pd *pd;
-	struct vhca_cq *send_cq;
-	struct vhca_cq *recv_cq;
+	struct vhca_xrcd *xrcd;		/* XRC, else NULL */
+	struct vhca_cq *cq;		/* likewise */
 	struct vhca_uar *uar;
 	struct vhca_buf *buf;
-	u32 offset;
 	struct vhca_async async;
 };
 
-/* One ioctl: its argument, and the file that it opens if it does. */
+/* A QP on the device, and the files that have it; only XRC_RECV: more than one. */
+struct vhca_hw_qp {
+	struct kref ref;		/* those files, until they forget it */
+	u32 number;
+	u8 type;
+	struct vhca_domain *domain;	/* of XRC_RECV, else NULL */
+	struct hlist_head files;	/* struct vhca_qp; writers: xrc_lock */
+};
+
+/* A QP in a file. What it does not have is NULL. */
+struct vhca_qp {
+	struct hlist_node node;
+	struct vhca_hw_qp *hw;
+	u32 slot;
+	u32 bf_slot;			/* or zero */
+	struct vhca_pd *pd;
+	struct vhca_cq *send_cq;
+	struct vhca_cq *recv_cq;
+	struct vhca_srq *srq;
+	struct vhca_xrcd *xrcd;
+	struct vhca_uar *uar;
+	struct vhca_buf *buf;
+	struct vhca_async async;
+};
+
+/*
+ * One ioctl: its argument, the file that it opens if it does, the memory of the user
+ * that was pinned for it, and a domain to be freed when nothing is held any more.
+ */
 struct vhca_call {
 	union {
 		struct vhca_query_device	query_device;
@@ -322,8 +388,16 @@ struct vhca_call {
 		struct vhca_create_qp		create_qp;
 		struct vhca_modify_qp		modify_qp;
 		struct vhca_destroy_qp		destroy_qp;
+		struct vhca_open_qp		open_qp;
+		struct vhca_open_xrcd		open_xrcd;
+		struct vhca_create_srq		create_srq;
+		struct vhca_modify_srq		modify_srq;
+		struct vhca_destroy_srq		destroy_srq;
+		struct vhca_mcast		mcast;
 	};
 	struct file *file;
+	struct vhca_buf *buf;
+	struct vhca_domain *domain;
 };
 
 /* Why a call was refused. */
@@ -366,6 +440,10 @@ void vhca_async_work(struct work_struct *work);
 
 /* buf.c */
 struct vhca_buf *vhca_buf_alloc(struct vhca_dev *vdev, size_t size);
+int vhca_buf_pin(struct vhca_call *call, u64 addr, size_t size);
+int vhca_buf_get(struct vhca_dev *vdev, struct vhca_call *call, size_t size,
+		 struct vhca_buf **buf);
+void vhca_buf_tell(const struct vhca_buf *buf, u64 *offset, u64 *size);
 void vhca_buf_unmap(struct vhca_dev *vdev, struct vhca_buf *buf);
 void vhca_buf_put(struct vhca_buf *buf);
 int vhca_plist_alloc(struct vhca_dev *vdev, struct vhca_plist *pl,
@@ -388,8 +466,8 @@ void vhca_ctx_put(struct vhca_ctx *ctx);
 
 /* mmap.c */
 int vhca_mmap(struct file *file, struct vm_area_struct *vma);
-int vhca_offset_add(struct vhca_ctx *ctx, struct vhca_buf *buf, u32 *offset);
-void vhca_offset_del(struct vhca_ctx *ctx, u32 offset);
+int vhca_offset_add(struct vhca_ctx *ctx, struct vhca_buf *buf);
+void vhca_offset_del(struct vhca_ctx *ctx, struct vhca_buf *buf);
 void vhca_uar_zap(struct vhca_ctx *ctx, struct vhca_uar *uar);
 
 /* event.c */
@@ -457,23 +535,49 @@ int vhca_mrs_destroy(struct vhca_ctx *ctx, bool cmds);
 void vhca_mrs_free(struct vhca_ctx *ctx);
 
 /* cq.c */
+int vhca_prepare_cq(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_destroy_cq(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_cqs_destroy(struct vhca_ctx *ctx, bool cmds);
 void vhca_cqs_quiesce(struct vhca_ctx *ctx);
 void vhca_cqs_free(struct vhca_ctx *ctx);
 
+/* xrcd.c */
+int vhca_open_xrcd(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_close_xrcd(struct vhca_ctx *ctx, struct vhca_call *call);
+void vhca_domain_free(struct vhca_domain *dom);
+int vhca_xrcds_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_xrcds_free(struct vhca_ctx *ctx);
+
+/* srq.c */
+int vhca_prepare_srq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_create_srq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_modify_srq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_srq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_destroy_srq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_srqs_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_srqs_quiesce(struct vhca_ctx *ctx);
+void vhca_srqs_free(struct vhca_ctx *ctx);
+
+/* mcast.c */
+int vhca_attach_mcast(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_detach_mcast(struct vhca_ctx *ctx, struct vhca_call *call);
+
 /* qp.c */
+int vhca_prepare_qp(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_create_qp(struct vhca_ctx *ctx, struct vhca_call *call);
-int vhca_modify_qp(struct vhca_ctx *ctx, struct vhca_call *call);
-int vhca_query_qp(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_open_qp(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_destroy_qp(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_qps_destroy(struct vhca_ctx *ctx, bool cmds);
 void vhca_qps_quiesce(struct vhca_ctx *ctx);
 void vhca_qps_free(struct vhca_ctx *ctx);
 
+/* qp_attr.c */
+int vhca_modify_qp(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_qp(struct vhca_ctx *ctx, struct vhca_call *call);
+
 /* qp_state.c */
-int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg,
+int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg, u8 type,
 		  const struct vhca_prm_qp *now);
 
 /* debugfs.c */
