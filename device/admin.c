@@ -36,6 +36,8 @@ static const struct admin_op admin_ops[] = {
 	[VHCA_CMD_DESTROY_MKEY]	= { vdev_destroy_mkey, NUMBER },
 	[VHCA_CMD_CREATE_CQ]	= { vdev_create_cq, sizeof(struct vhca_cmd_create_cq) },
 	[VHCA_CMD_DESTROY_CQ]	= { vdev_destroy_cq, NUMBER },
+	[VHCA_CMD_RESIZE_CQ]	= { vdev_resize_cq, sizeof(struct vhca_cmd_resize_cq) },
+	[VHCA_CMD_MODIFY_CQ]	= { vdev_modify_cq, sizeof(struct vhca_cmd_modify_cq) },
 	[VHCA_CMD_CREATE_QP]	= { vdev_create_qp, sizeof(struct vhca_cmd_create_qp) },
 	[VHCA_CMD_MODIFY_QP]	= { vdev_modify_qp, sizeof(struct vhca_cmd_modify_qp) },
 	[VHCA_CMD_QUERY_QP]	= { vdev_query_qp, NUMBER },
@@ -88,6 +90,8 @@ void vdev_regs_init(struct vdev *dev)
 	vdev_reg_write(dev, VHCA_REG_MAX_INLINE, VHCA_MAX_INLINE);
 	vdev_reg_write(dev, VHCA_REG_MAX_RD_ATOM, VDEV_MAX_RD_ATOM);
 	write_two(dev, VHCA_REG_MAX_MR_SIZE, VDEV_MAX_MR_SIZE);
+	vdev_reg_write(dev, VHCA_REG_MAX_CQ_COUNT, VDEV_MAX_CQ_COUNT);
+	vdev_reg_write(dev, VHCA_REG_MAX_CQ_PERIOD, VDEV_MAX_CQ_PERIOD);
 	vdev_reg_write(dev, VHCA_REG_ACK_DELAY, VDEV_ACK_DELAY);
 	vdev_reg_write(dev, VHCA_REG_NUM_PORTS, VDEV_NUM_PORTS);
 	vdev_reg_write(dev, VHCA_REG_MAX_SRQ, VDEV_MAX_SRQ);

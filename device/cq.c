@@ -3,22 +3,63 @@
  * Completion queues, from the side that writes them, and their events.
  *
  * User space writes the ring, the consumer index and the arm word as it likes.
- * The device never reads a CQE; a wrong consumer index makes its own CQ
- * overrun, a wrong arm word gives or costs its own channel an event.
+ * The device never acts on a CQE that it reads back; a wrong consumer index makes
+ * its own CQ overrun, a wrong arm word gives or costs its own channel an event.
  */
+#include <linux/bitmap.h>
 #include <linux/ktime.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "vdev.h"
 
 static void cq_ring(struct vdev_db *db);
+static enum hrtimer_restart cq_timer(struct hrtimer *timer);
+
+static u32 ring_size(const struct vdev_cq_ring *ring)
+{
+	return 1u << ring->shift;
+}
+
+static struct vhca_cqe *ring_cqe(const struct vdev_cq_ring *ring, u32 index)
+{
+	return (struct vhca_cqe *)ring->buf.addr + (index & (ring_size(ring) - 1));
+}
+
+/* The owner bit of a CQE in the lap that an index lies in. */
+static u8 ring_owner(const struct vdev_cq_ring *ring, u32 index)
+{
+	return !(index & ring_size(ring));
+}
+
+static u8 ring_map(struct vdev_cq_ring *ring, u32 shift, u64 pages)
+{
+	u8 status;
+
+	if (shift > VHCA_CQ_MAX_SHIFT)
+		return VHCA_CMD_BAD_PARAM;
+	ring->shift = shift;
+	ring->solicited = kvcalloc(BITS_TO_LONGS(ring_size(ring)), sizeof(long), GFP_KERNEL);
+	if (!ring->solicited)
+		return VHCA_CMD_NO_MEMORY;
+	status = vdev_buf_map(&ring->buf, pages, (size_t)VHCA_CQE_SIZE << shift);
+	if (status)
+		kvfree(ring->solicited);
+	return status;
+}
+
+static void ring_unmap(struct vdev_cq_ring *ring)
+{
+	vdev_buf_unmap(&ring->buf);
+	kvfree(ring->solicited);
+}
 
 static u8 cq_init(struct vdev_cq *cq, const struct vhca_cmd_create_cq *in)
 {
 	u64 dbr = be64_to_cpu(in->dbr);
 
-	cq->shift = be32_to_cpu(in->shift);
-	if (cq->shift > VHCA_CQ_MAX_SHIFT ||
+	cq->flags = be32_to_cpu(in->flags);
+	if (cq->flags & ~(VHCA_CQ_TIMESTAMP | VHCA_CQ_IGNORE_OVERRUN) || in->rsvd ||
 	    !IS_ALIGNED(dbr, VHCA_UAR_SLOT_SIZE))
 		return VHCA_CMD_BAD_PARAM;
 	cq->dbr = vdev_dma(dbr, sizeof(*cq->dbr));
@@ -27,25 +68,34 @@ static u8 cq_init(struct vdev_cq *cq, const struct vhca_cmd_create_cq *in)
 	cq->eq = vdev_eq_for_cq(cq->dev, be32_to_cpu(in->eqn));
 	if (!cq->eq)
 		return VHCA_CMD_BAD_OBJECT;
-	return vdev_buf_map(&cq->buf, be64_to_cpu(in->pages),
-			    (size_t)VHCA_CQE_SIZE << cq->shift);
+	return ring_map(&cq->ring, be32_to_cpu(in->shift), be64_to_cpu(in->pages));
+}
+
+static struct vdev_cq *cq_alloc(struct vdev *dev)
+{
+	struct vdev_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL);
+
+	if (!cq)
+		return NULL;
+	cq->dev = dev;
+	spin_lock_init(&cq->lock);
+	INIT_LIST_HEAD(&cq->work);
+	cq->db.ring = cq_ring;
+	hrtimer_init(&cq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	cq->timer.function = cq_timer;
+	return cq;
 }
 
 u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd,
 		  struct vhca_cmd_done *done)
 {
 	const struct vhca_cmd_create_cq *in = &cmd->create_cq;
-	struct vdev_cq *cq;
+	struct vdev_cq *cq = cq_alloc(dev);
 	int err;
 	u8 status;
 
-	cq = kzalloc(sizeof(*cq), GFP_KERNEL);
 	if (!cq)
 		return VHCA_CMD_NO_MEMORY;
-	cq->dev = dev;
-	spin_lock_init(&cq->lock);
-	INIT_LIST_HEAD(&cq->starved);
-	cq->db.ring = cq_ring;
 	status = cq_init(cq, in);
 	if (status)
 		goto err_free;
@@ -53,7 +103,7 @@ u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd,
 			      &dev->next_cqn, GFP_KERNEL);
 	if (err < 0) {
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
-		goto err_buf;
+		goto err_ring;
 	}
 	status = vdev_uar_bind(dev, be32_to_cpu(in->uar), be32_to_cpu(in->slot),
 			       &cq->db);
@@ -65,8 +115,8 @@ u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd,
 
 err_erase:
 	xa_erase(&dev->cqs, cq->cqn);
-err_buf:
-	vdev_buf_unmap(&cq->buf);
+err_ring:
+	ring_unmap(&cq->ring);
 err_free:
 	kfree(cq);
 	return status;
@@ -78,8 +128,10 @@ static void cq_free(struct vdev *dev, struct vdev_cq *cq)
 	vdev_uar_unbind(&cq->db);
 	vdev_engine_drop_cq(cq);
 	synchronize_srcu_expedited(&vdev_srcu);
+	/* Nobody is left who could start it. */
+	hrtimer_cancel(&cq->timer);
 	cq->eq->users--;
-	vdev_buf_unmap(&cq->buf);
+	ring_unmap(&cq->ring);
 	kfree(cq);
 }
 
@@ -106,50 +158,109 @@ void vdev_forget_cqs(struct vdev *dev)
 }
 
 /* CQEs written since consumer index @ci, modulo 2^24. */
-static u32 cq_beyond(u32 pi, u32 ci)
+static u32 cq_beyond(const struct vdev_cq *cq, u32 ci)
 {
-	return (pi - ci) & VHCA_CI_MASK;
+	return (cq->pi - ci) & VHCA_CI_MASK;
+}
+
+/* Of the newest @n CQEs those that a solicited arm waits for. */
+static u32 cq_solicited(const struct vdev_cq *cq, u32 n)
+{
+	u32 size = ring_size(&cq->ring);
+	u32 first = (cq->pi - n) & (size - 1);
+	u32 end = first + n;
+	u32 found = 0;
+	u32 i = first;
+
+	for_each_set_bit_from(i, cq->ring.solicited, min(end, size))
+		found++;
+	if (end > size)
+		found += bitmap_weight(cq->ring.solicited, end - size);
+	return found;
 }
 
 /*
- * Does the arm word wait for a CQE that is there? Then it has fired. cq->lock held.
+ * An arm word that was not seen before: what it waits for begins at its consumer
+ * index. That one was current when the CQ was armed, and the device looks at the
+ * word with each CQE, so at most a ring of CQEs lies behind it; of more than that
+ * a library is not the author, and none of them counts.
+ */
+static void cq_armed(struct vdev_cq *cq, u32 arm)
+{
+	u32 unread = cq_beyond(cq, arm & VHCA_CI_MASK);
+
+	if (unread > ring_size(&cq->ring))
+		unread = 0;
+	cq->armed = true;
+	cq->arm = arm;
+	cq->arm_pi = cq->pi - unread;
+	cq->arm_solicited = cq->solicited;
+	if (arm & VHCA_ARM_SOLICITED)
+		cq->arm_solicited -= cq_solicited(cq, unread);
+	cq->timing = false;
+}
+
+/* CQEs that the arm has waited for and got. */
+static u32 cq_waited(const struct vdev_cq *cq)
+{
+	return cq->arm & VHCA_ARM_SOLICITED ? cq->solicited - cq->arm_solicited :
+					      cq->pi - cq->arm_pi;
+}
+
+/*
+ * Are so many enough for an event? A completion in error is not made to wait: it
+ * may be the last for long.
+ */
+static bool cq_enough(const struct vdev_cq *cq, u32 waited)
+{
+	return waited && (waited >= cq->count || cq->error_pi > cq->arm_pi);
+}
+
+/*
+ * Does the arm word wait for what is there? Then it has fired. cq->lock held.
  *
- * It carries the number that follows the arm which fired last, and a consumer
- * index that the newest CQE it waits for lies beyond. A CQE that was consumed
- * before the CQ was armed is none of those, however late we look.
+ * It carries the number that follows the arm which fired last, and counts CQEs
+ * beyond its consumer index. A CQE that was consumed before the CQ was armed is
+ * none of those, however late we look.
  */
 static bool cq_fires(struct vdev_cq *cq)
 {
 	u32 arm = be32_to_cpu(READ_ONCE(cq->dbr->arm));
-	u8 sn = arm >> VHCA_ARM_SN_SHIFT & VHCA_ARM_SN_MASK;
 	u8 next_sn = (cq->fired_sn + 1) & VHCA_ARM_SN_MASK;
-	u32 newest = arm & VHCA_ARM_SOLICITED ? cq->solicited_pi : cq->pi;
+	u32 waited;
 
-	/* At most the ring's size is unread; more means that newest is behind it. */
-	if (sn != next_sn || cq_beyond(newest, arm & VHCA_CI_MASK) - 1 >= 1u << cq->shift)
+	if ((arm >> VHCA_ARM_SN_SHIFT & VHCA_ARM_SN_MASK) != next_sn)
 		return false;
-	cq->fired_sn = next_sn;
-	return true;
+	if (!cq->armed || arm != cq->arm)
+		cq_armed(cq, arm);
+	waited = cq_waited(cq);
+	/* Timing, and not queued: the time is over. */
+	if (cq_enough(cq, waited) ||
+	    (waited && cq->timing && !hrtimer_is_queued(&cq->timer))) {
+		cq->fired_sn = next_sn;
+		cq->armed = false;
+		hrtimer_try_to_cancel(&cq->timer);
+		return true;
+	}
+	if (waited && cq->period && !cq->timing) {
+		cq->timing = true;
+		hrtimer_start(&cq->timer, ns_to_ktime((u64)cq->period * NSEC_PER_USEC),
+			      HRTIMER_MODE_REL_SOFT);
+	}
+	return false;
 }
 
 static void cq_event(struct vdev_cq *cq)
 {
-	if (!vdev_cq_retry_event(cq))
+	if (!vdev_eq_post(cq->eq, VHCA_EQE_COMP, cq->cqn)) {
+		WRITE_ONCE(cq->starved, true);
 		vdev_engine_queue_cq(cq);
+	}
 }
 
-bool vdev_cq_retry_event(struct vdev_cq *cq)
+/* Look at the arm word without a new CQE. */
+static void cq_look(struct vdev_cq *cq)
 {
-	return vdev_eq_post(cq->eq, VHCA_EQE_COMP, cq->cqn);
-}
-
-/*
- * The CQ's doorbell: user space found a CQE when it armed. Raise the event now
- * if there is one that the arm waits for.
- */
-static void cq_ring(struct vdev_db *db)
-{
-	struct vdev_cq *cq = container_of(db, struct vdev_cq, db);
 	bool fires;
 
 	spin_lock(&cq->lock);
@@ -159,17 +270,43 @@ static void cq_ring(struct vdev_db *db)
 		cq_event(cq);
 }
 
+/*
+ * The CQ's doorbell: user space found a CQE when it armed. Raise the event now
+ * if there is one that the arm waits for.
+ */
+static void cq_ring(struct vdev_db *db)
+{
+	cq_look(container_of(db, struct vdev_cq, db));
+}
+
+/* The arm has waited long enough. The locks are not for softirqs: the thread looks. */
+static enum hrtimer_restart cq_timer(struct hrtimer *timer)
+{
+	vdev_engine_queue_cq(container_of(timer, struct vdev_cq, timer));
+	return HRTIMER_NORESTART;
+}
+
+bool vdev_cq_run(struct vdev_cq *cq)
+{
+	if (xchg(&cq->starved, false) && !vdev_eq_post(cq->eq, VHCA_EQE_COMP, cq->cqn)) {
+		WRITE_ONCE(cq->starved, true);
+		return false;
+	}
+	cq_look(cq);
+	return true;
+}
+
 /* Write @cqe to the next slot, its last eight bytes, with the owner bit, last. */
 static void cq_write(struct vdev_cq *cq, struct vhca_cqe *cqe)
 {
-	u32 size = 1u << cq->shift;
-	u64 *to = cq->buf.addr + (size_t)(cq->pi & (size - 1)) * VHCA_CQE_SIZE;
+	u64 *to = (u64 *)ring_cqe(&cq->ring, cq->pi);
 	const u64 *from = (const u64 *)cqe;
 	unsigned int i;
 
-	cqe->timestamp = cpu_to_be64(ktime_get_ns());
-	cqe->owner = !(cq->pi & size);
-	for (i = 4; i < 7; i++)
+	if (cq->flags & VHCA_CQ_TIMESTAMP)
+		cqe->timestamp = cpu_to_be64(ktime_get_ns());
+	cqe->owner = ring_owner(&cq->ring, cq->pi);
+	for (i = 0; i < 7; i++)
 		to[i] = from[i];
 	/*
 	 * Payload and CQE before the owner bit; pairs with the library's read
@@ -177,14 +314,29 @@ static void cq_write(struct vdev_cq *cq, struct vhca_cqe *cqe)
 	 */
 	smp_wmb();
 	WRITE_ONCE(to[7], from[7]);
-	cq->pi++;
 }
 
-static bool cq_full(struct vdev_cq *cq)
+/* Count the CQE that was written. */
+static void cq_wrote(struct vdev_cq *cq, const struct vhca_cqe *cqe)
+{
+	bool error = cqe->status != VHCA_CQE_SUCCESS;
+	bool solicited = error || be32_to_cpu(cqe->flags_qpn) >> VHCA_CQE_FLAGS_SHIFT &
+				  VHCA_CQE_F_SOLICITED;
+
+	__assign_bit(cq->pi & (ring_size(&cq->ring) - 1), cq->ring.solicited, solicited);
+	cq->pi++;
+	cq->solicited += solicited;
+	if (error)
+		cq->error_pi = cq->pi;
+	vdev_count(cq->dev, VDEV_CQES);
+}
+
+static bool cq_full(const struct vdev_cq *cq)
 {
 	u32 ci = be32_to_cpu(READ_ONCE(cq->dbr->ci)) & VHCA_CI_MASK;
 
-	return cq_beyond(cq->pi, ci) >= 1u << cq->shift;
+	return !(cq->flags & VHCA_CQ_IGNORE_OVERRUN) &&
+	       cq_beyond(cq, ci) >= ring_size(&cq->ring);
 }
 
 static void cq_overrun(struct vdev_cq *cq)
@@ -196,9 +348,6 @@ static void cq_overrun(struct vdev_cq *cq)
 
 bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
 {
-	bool solicited = cqe->status != VHCA_CQE_SUCCESS ||
-			 be32_to_cpu(cqe->flags_qpn) >> VHCA_CQE_FLAGS_SHIFT &
-			 VHCA_CQE_F_SOLICITED;
 	bool fires;
 
 	spin_lock(&cq->lock);
@@ -213,9 +362,7 @@ bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
 		return false;
 	}
 	cq_write(cq, cqe);
-	if (solicited)
-		cq->solicited_pi = cq->pi;
-	vdev_count(cq->dev, VDEV_CQES);
+	cq_wrote(cq, cqe);
 	/*
 	 * CQE before the look at the arm word; pairs with the library's barrier
 	 * between the arm word and its look at the next CQE.
@@ -226,4 +373,115 @@ bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
 	if (fires)
 		cq_event(cq);
 	return true;
+}
+
+u8 vdev_modify_cq(struct vdev *dev, const struct vhca_cmd *cmd,
+		  struct vhca_cmd_done *done)
+{
+	const struct vhca_cmd_modify_cq *in = &cmd->modify_cq;
+	struct vdev_cq *cq = xa_load(&dev->cqs, be32_to_cpu(in->cqn));
+	u32 count = be32_to_cpu(in->count);
+	u32 period = be32_to_cpu(in->period);
+
+	if (!cq)
+		return VHCA_CMD_BAD_OBJECT;
+	if (count > VDEV_MAX_CQ_COUNT || period > VDEV_MAX_CQ_PERIOD)
+		return VHCA_CMD_BAD_PARAM;
+	spin_lock(&cq->lock);
+	cq->count = count;
+	cq->period = period;
+	/* An arm that waits goes on by the new values, its time from now. */
+	cq->timing = false;
+	spin_unlock(&cq->lock);
+	cq_look(cq);
+	return VHCA_CMD_OK;
+}
+
+/* No CQE of the ring is there yet, for a consumer at index @ci. */
+static void ring_clear(struct vdev_cq_ring *ring, u32 ci)
+{
+	u32 i;
+
+	for (i = ci; i != ci + ring_size(ring); i++) {
+		ring_cqe(ring, i)->owner = !ring_owner(ring, i);
+		cond_resched();
+	}
+}
+
+static void ring_move(struct vdev_cq_ring *to, const struct vdev_cq_ring *from, u32 index)
+{
+	struct vhca_cqe *cqe = ring_cqe(to, index);
+
+	*cqe = *ring_cqe(from, index);
+	cqe->owner = ring_owner(to, index);
+	__assign_bit(index & (ring_size(to) - 1), to->solicited,
+		     test_bit(index & (ring_size(from) - 1), from->solicited));
+}
+
+/*
+ * Unread CQEs, from consumer index @ci on; 2^32 - 1 when more than fit @ring or
+ * than there can be. cq->lock held.
+ */
+static u32 cq_unread(const struct vdev_cq *cq, const struct vdev_cq_ring *ring, u32 ci)
+{
+	u32 n = cq_beyond(cq, ci);
+
+	return cq->error || n > ring_size(ring) || n > ring_size(&cq->ring) ? U32_MAX : n;
+}
+
+/*
+ * Fill the new ring and put it in place of the old one. What is unread stays as it
+ * is while software consumes nothing, so most of it is moved without the lock; what
+ * was written meanwhile follows with it.
+ */
+static u8 cq_resize(struct vdev_cq *cq, struct vdev_cq_ring *ring)
+{
+	u32 ci = be32_to_cpu(READ_ONCE(cq->dbr->ci)) & VHCA_CI_MASK;
+	u64 from, pi;
+	u32 unread;
+
+	spin_lock(&cq->lock);
+	pi = cq->pi;
+	unread = cq_unread(cq, ring, ci);
+	spin_unlock(&cq->lock);
+	if (unread == U32_MAX)
+		return VHCA_CMD_BAD_STATE;
+
+	from = pi - unread;
+	ring_clear(ring, from);
+	for (; from != pi; from++) {
+		ring_move(ring, &cq->ring, from);
+		cond_resched();
+	}
+
+	spin_lock(&cq->lock);
+	unread = cq_unread(cq, ring, ci);
+	if (unread == U32_MAX) {
+		spin_unlock(&cq->lock);
+		return VHCA_CMD_BAD_STATE;
+	}
+	for (; from != cq->pi; from++)
+		ring_move(ring, &cq->ring, from);
+	swap(cq->ring, *ring);
+	spin_unlock(&cq->lock);
+	return VHCA_CMD_OK;
+}
+
+u8 vdev_resize_cq(struct vdev *dev, const struct vhca_cmd *cmd,
+		  struct vhca_cmd_done *done)
+{
+	const struct vhca_cmd_resize_cq *in = &cmd->resize_cq;
+	struct vdev_cq *cq = xa_load(&dev->cqs, be32_to_cpu(in->cqn));
+	struct vdev_cq_ring ring = {};
+	u8 status;
+
+	if (!cq)
+		return VHCA_CMD_BAD_OBJECT;
+	status = ring_map(&ring, be32_to_cpu(in->shift), be64_to_cpu(in->pages));
+	if (status)
+		return status;
+	status = cq_resize(cq, &ring);
+	/* The old one, or the new one that did not do. */
+	ring_unmap(&ring);
+	return status;
 }

@@ -82,8 +82,8 @@ void vdev_engine_queue_cq(struct vdev_cq *cq)
 	struct vdev_engine *engine = &cq->dev->engine;
 
 	spin_lock_bh(&engine->lock);
-	if (!cq->dead && list_empty(&cq->starved))
-		list_add_tail(&cq->starved, &engine->cqs);
+	if (!cq->dead && list_empty(&cq->work))
+		list_add_tail(&cq->work, &engine->cqs);
 	spin_unlock_bh(&engine->lock);
 	wake_up(&engine->wait);
 }
@@ -94,7 +94,7 @@ void vdev_engine_drop_cq(struct vdev_cq *cq)
 
 	spin_lock_bh(&engine->lock);
 	cq->dead = true;
-	list_del_init(&cq->starved);
+	list_del_init(&cq->work);
 	spin_unlock_bh(&engine->lock);
 }
 
@@ -193,19 +193,19 @@ static struct vdev_cq *engine_next_cq(struct vdev_engine *engine)
 	struct vdev_cq *cq;
 
 	spin_lock_bh(&engine->lock);
-	cq = list_first_entry_or_null(&engine->cqs, struct vdev_cq, starved);
+	cq = list_first_entry_or_null(&engine->cqs, struct vdev_cq, work);
 	if (cq)
-		list_del_init(&cq->starved);
+		list_del_init(&cq->work);
 	spin_unlock_bh(&engine->lock);
 	return cq;
 }
 
-static void engine_retry_events(struct vdev *dev)
+static void engine_run_cqs(struct vdev *dev)
 {
 	struct vdev_cq *cq;
 
 	while ((cq = engine_next_cq(&dev->engine))) {
-		if (!vdev_cq_retry_event(cq)) {
+		if (!vdev_cq_run(cq)) {
 			vdev_engine_queue_cq(cq);
 			return;
 		}
@@ -266,7 +266,7 @@ static bool engine_turn(struct vdev *dev)
 
 	found = engine_run_qps(&dev->engine);
 	found |= engine_look(dev);
-	engine_retry_events(dev);
+	engine_run_cqs(dev);
 	srcu_read_unlock(&vdev_srcu, idx);
 	return found;
 }

@@ -61,6 +61,8 @@
 #define VDEV_FLOW_LABEL		0xfffff		/* its bits */
 #define VDEV_OWN_QKEY		BIT(31)		/* in a datagram segment: the sender's own */
 #define VDEV_MTU		4096		/* of the port: the longest datagram */
+#define VDEV_MAX_CQ_COUNT	65535
+#define VDEV_MAX_CQ_PERIOD	65535		/* microseconds */
 #define VDEV_ACK_DELAY		15
 #define VDEV_NUM_PORTS		1
 #define VDEV_PKEY		0xffff
@@ -156,7 +158,7 @@ void vdev_msix_unmasked(struct vdev *dev);
  * @wait: where it sleeps.
  * @lock: guards the lists; taken from softirq (timers).
  * @qps: QPs that have work: left over by inline execution, timers, flushes.
- * @cqs: CQs whose EQE found the EQ full.
+ * @cqs: CQs whose EQE found the EQ full, or whose moderation timer ran out.
  * @hot: UAR pages that it watches or is to watch.
  */
 struct vdev_engine {
@@ -356,6 +358,8 @@ u8 vdev_create_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd
 u8 vdev_modify_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_query_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_destroy_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_resize_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_modify_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_query_qp(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
@@ -476,29 +480,60 @@ void vdev_async_event(struct vdev *dev, u8 type, u32 number);
 /* cq.c */
 
 /**
+ * struct vdev_cq_ring - where CQEs are written
+ * @buf: the CQEs.
+ * @shift: log2 of their number.
+ * @solicited: a bit for each: a solicited arm waits for it.
+ */
+struct vdev_cq_ring {
+	struct vdev_buf		buf;
+	u32			shift;
+	unsigned long		*solicited;
+};
+
+/**
  * struct vdev_cq - completion queue
+ * @flags: VHCA_CQ_*.
  * @pi: CQEs written.
- * @solicited_pi: @pi behind the last CQE that a solicited arm waits for.
+ * @solicited: of them those that a solicited arm waits for.
+ * @error_pi: @pi behind the last in error.
+ * @count: CQEs that an arm waits for; 0 and 1: one.
+ * @period: microseconds that it waits for them at most; 0: for ever.
  * @fired_sn: sequence number of the arm that fired last.
+ * @armed: @arm is an arm word that was seen and has not fired.
+ * @arm_pi: @pi when none of the CQEs was there that @arm counts.
+ * @arm_solicited: @solicited then.
+ * @timing: @timer was started for @arm.
  * @error: overrun; nothing is written any more.
+ * @starved: an EQE is to be written for which there was no room.
  * @dead: on its way out, never to be queued again; under vdev_engine.lock.
- * @starved: on vdev_engine.cqs, under its lock.
+ * @work: on vdev_engine.cqs, under its lock.
  * @users: queues that complete here; under admin_lock.
  */
 struct vdev_cq {
 	struct vdev		*dev;
 	u32			cqn;
-	u32			shift;
-	spinlock_t		lock;		/* ring, pi, fired_sn, error */
-	struct vdev_buf		buf;
+	u32			flags;
+	spinlock_t		lock;		/* all to error */
+	struct vdev_cq_ring	ring;
+	u64			pi;
+	u64			error_pi;
+	u64			arm_pi;
+	u32			solicited;
+	u32			count;
+	u32			period;
+	u8			fired_sn;
+	bool			armed;
+	bool			timing;
+	u32			arm;
+	u32			arm_solicited;
+	bool			error;
+	bool			starved;
+	bool			dead;
+	struct hrtimer		timer;
 	struct vhca_cq_dbr	*dbr;
 	struct vdev_eq		*eq;
-	u32			pi;
-	u32			solicited_pi;
-	u8			fired_sn;
-	bool			error;
-	bool			dead;
-	struct list_head	starved;
+	struct list_head	work;
 	struct vdev_db		db;
 	unsigned int		users;
 };
@@ -513,8 +548,12 @@ struct vdev_cq {
  */
 bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe);
 
-/** vdev_cq_retry_event() - write the EQE for which there was no room; false: still none */
-bool vdev_cq_retry_event(struct vdev_cq *cq);
+/**
+ * vdev_cq_run() - write the EQE for which there was no room, or whose time has come
+ *
+ * Returns false when there is still no room.
+ */
+bool vdev_cq_run(struct vdev_cq *cq);
 
 /* mkey.c */
 
@@ -842,7 +881,7 @@ void vdev_qp_unlock_send(struct vdev_qp *qp);
 void vdev_engine_queue_qp(struct vdev_qp *qp);
 /** vdev_engine_drop_qp() - the QP goes away */
 void vdev_engine_drop_qp(struct vdev_qp *qp);
-/** vdev_engine_queue_cq() - let the thread retry the CQ's event */
+/** vdev_engine_queue_cq() - let the thread look after the CQ's event; as the above */
 void vdev_engine_queue_cq(struct vdev_cq *cq);
 void vdev_engine_drop_cq(struct vdev_cq *cq);
 
