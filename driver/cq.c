@@ -26,21 +26,30 @@ static size_t vhca_cq_size(u32 cqe)
 	return (size_t)VHCA_CQE_SIZE << order_base_2(cqe);
 }
 
+static bool vhca_cq_size_ok(struct vhca_ctx *ctx, u32 cqe)
+{
+	return cqe && cqe <= 1u << ctx->vdev->caps.max_cq_shift;
+}
+
+/* The flags are the same numbers on both sides. */
+static_assert(VHCA_CQ_F_TIMESTAMP == VHCA_CQ_TIMESTAMP);
+static_assert(VHCA_CQ_F_IGNORE_OVERRUN == VHCA_CQ_IGNORE_OVERRUN);
+#define VHCA_CQ_FLAGS	(VHCA_CQ_F_TIMESTAMP | VHCA_CQ_F_IGNORE_OVERRUN)
+
 /** vhca_prepare_cq() - what can be done without a lock */
 int vhca_prepare_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 {
 	const struct vhca_create_cq *arg = &call->create_cq;
-	struct vhca_dev *vdev = ctx->vdev;
 
-	if (arg->cqe && arg->cqe <= 1u << vdev->caps.max_cq_shift &&
-	    arg->comp_vector < vdev->num_comp && !arg->flags && !arg->rsvd)
+	if (vhca_cq_size_ok(ctx, arg->cqe) && arg->comp_vector < ctx->vdev->num_comp &&
+	    !(arg->flags & ~VHCA_CQ_FLAGS) && !arg->rsvd)
 		return vhca_buf_pin(call, arg->buf_addr, vhca_cq_size(arg->cqe));
-	vhca_dbg(ctx, "CQ of %u entries on vector %u: refused\n", arg->cqe,
-		 arg->comp_vector);
+	vhca_dbg(ctx, "CQ of %u entries on vector %u, flags %#x: refused\n", arg->cqe,
+		 arg->comp_vector, arg->flags);
 	return -EINVAL;
 }
 
-static int vhca_cq_cmd(struct vhca_cq *cq, u32 shift)
+static int vhca_cq_cmd(struct vhca_cq *cq, u32 shift, u32 flags)
 {
 	struct vhca_dev *vdev = cq->vdev;
 	struct vhca_cmd cmd = {
@@ -50,6 +59,7 @@ static int vhca_cq_cmd(struct vhca_cq *cq, u32 shift)
 			.slot	= cpu_to_be32(cq->slot),
 			.shift	= cpu_to_be32(shift),
 			.dbr	= cpu_to_be64(vhca_slot_dma(cq->uar, cq->slot)),
+			.flags	= cpu_to_be32(flags),
 		},
 	};
 	struct vhca_cmd_done done;
@@ -165,7 +175,7 @@ int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 	cq = vhca_cq_alloc(ctx, call);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
-	ret = vhca_cq_cmd(cq, shift);
+	ret = vhca_cq_cmd(cq, shift, arg->flags);
 	if (ret)
 		goto err_free;
 	ret = vhca_cq_insert(ctx, cq, arg->cookie);
@@ -181,6 +191,84 @@ err_cmd:
 err_free:
 	vhca_cq_free(ctx, cq);
 	return ret;
+}
+
+static int vhca_cq_resize_cmd(struct vhca_cq *cq, struct vhca_buf *buf, u32 shift)
+{
+	struct vhca_cmd cmd = {
+		.resize_cq = {
+			.cqn	= cpu_to_be32(cq->number),
+			.shift	= cpu_to_be32(shift),
+		},
+	};
+	struct vhca_plist pl;
+	int ret;
+
+	ret = vhca_plist_buf(cq->vdev, &pl, buf);
+	if (ret)
+		return ret;
+	cmd.resize_cq.pages = vhca_plist_addr(&pl);
+	ret = vhca_cmd(cq->vdev, VHCA_CMD_RESIZE_CQ, &cmd, NULL);
+	vhca_plist_free(cq->vdev, &pl);
+	return ret;
+}
+
+/** vhca_prepare_resize_cq() - what can be done without a lock */
+int vhca_prepare_resize_cq(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	const struct vhca_resize_cq *arg = &call->resize_cq;
+
+	if (!vhca_cq_size_ok(ctx, arg->cqe))
+		return -EINVAL;
+	return vhca_buf_pin(call, arg->buf_addr, vhca_cq_size(arg->cqe));
+}
+
+/** vhca_resize_cq() - VHCA_IOC_RESIZE_CQ */
+int vhca_resize_cq(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_resize_cq *arg = &call->resize_cq;
+	struct vhca_cq *cq = xa_load(&ctx->cqs, arg->cqn);
+	u32 shift = order_base_2(arg->cqe);
+	struct vhca_buf *buf;
+	int ret;
+
+	if (!cq)
+		return -EINVAL;
+	ret = vhca_buf_get(ctx->vdev, call, vhca_cq_size(arg->cqe), &buf);
+	if (ret)
+		return ret;
+	ret = vhca_offset_add(ctx, buf);
+	if (!ret)
+		ret = vhca_cq_resize_cmd(cq, buf, shift);
+	if (!ret) {
+		swap(cq->buf, buf);
+		arg->cqe = 1 << shift;
+		vhca_buf_tell(cq->buf, &arg->buf_offset, &arg->buf_size);
+	}
+	/* The ring that the device does not know, or knows no more. */
+	vhca_offset_del(ctx, buf);
+	vhca_buf_unmap(ctx->vdev, buf);
+	vhca_buf_put(buf);
+	return ret;
+}
+
+/** vhca_modify_cq() - VHCA_IOC_MODIFY_CQ */
+int vhca_modify_cq(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	const struct vhca_modify_cq *arg = &call->modify_cq;
+	struct vhca_cq *cq = xa_load(&ctx->cqs, arg->cqn);
+	struct vhca_cmd cmd = {
+		.modify_cq = {
+			.cqn	= cpu_to_be32(arg->cqn),
+			.count	= cpu_to_be32(arg->count),
+			.period	= cpu_to_be32(arg->period),
+		},
+	};
+
+	if (!cq || arg->rsvd || arg->count > ctx->vdev->caps.max_cq_count ||
+	    arg->period > ctx->vdev->caps.max_cq_period)
+		return -EINVAL;
+	return vhca_cmd(ctx->vdev, VHCA_CMD_MODIFY_CQ, &cmd, NULL);
 }
 
 static int vhca_cq_destroy(struct vhca_cq *cq, bool cmds)

@@ -384,6 +384,8 @@ struct vhca_call {
 		struct vhca_query_mr		query_mr;
 		struct vhca_destroy_channel	destroy_channel;
 		struct vhca_create_cq		create_cq;
+		struct vhca_resize_cq		resize_cq;
+		struct vhca_modify_cq		modify_cq;
 		struct vhca_destroy_cq		destroy_cq;
 		struct vhca_create_qp		create_qp;
 		struct vhca_modify_qp		modify_qp;
@@ -537,6 +539,9 @@ void vhca_mrs_free(struct vhca_ctx *ctx);
 /* cq.c */
 int vhca_prepare_cq(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_prepare_resize_cq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_resize_cq(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_modify_cq(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_destroy_cq(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_cqs_destroy(struct vhca_ctx *ctx, bool cmds);
 void vhca_cqs_quiesce(struct vhca_ctx *ctx);
