@@ -55,8 +55,29 @@ int vhca_buf_ask(struct vhca_buf *buf, struct ibv_pd *pd, size_t size, uint64_t 
 }
 
 /**
- * vhca_buf_map - map a queue's memory, unless an allocator gave it
+ * vhca_buf_reserve - reserve the addresses for a queue, unless an allocator gave them
  * @buf: from vhca_buf_ask()
+ * @size: bytes that vhca_buf_map() will map there
+ *
+ * Return: 0 or an errno value.
+ */
+int vhca_buf_reserve(struct vhca_buf *buf, size_t size)
+{
+	void *addr;
+
+	if (buf->addr)
+		return 0;
+	addr = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (addr == MAP_FAILED)
+		return errno;
+	buf->addr = addr;
+	buf->size = size;
+	return 0;
+}
+
+/**
+ * vhca_buf_map - map a queue's memory, unless an allocator gave it
+ * @buf: from vhca_buf_ask(), perhaps with addresses from vhca_buf_reserve()
  * @context: the context
  * @offset: the kernel's
  * @size: the kernel's; zero: there is no queue
@@ -68,9 +89,10 @@ int vhca_buf_map(struct vhca_buf *buf, struct ibv_context *context, uint64_t off
 {
 	void *addr;
 
-	if (buf->addr || !size)
+	if (buf->type || !size)
 		return 0;
-	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, context->cmd_fd,
+	addr = mmap(buf->addr, size, PROT_READ | PROT_WRITE,
+		    buf->addr ? MAP_SHARED | MAP_FIXED : MAP_SHARED, context->cmd_fd,
 		    (off_t)offset);
 	if (addr == MAP_FAILED)
 		return errno;

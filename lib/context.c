@@ -46,6 +46,7 @@ static void set_ops(struct verbs_context *vctx)
 
 	vctx->query_port = vhca_query_port;
 	vctx->query_device_ex = vhca_query_device_ex;
+	vctx->query_rt_values = vhca_query_rt_values;
 	vctx->create_cq_ex = vhca_create_cq_ex;
 	vctx->alloc_td = vhca_alloc_td;
 	vctx->dealloc_td = vhca_dealloc_td;
@@ -54,6 +55,7 @@ static void set_ops(struct verbs_context *vctx)
 	vctx->alloc_dm = vhca_alloc_dm;
 	vctx->free_dm = vhca_free_dm;
 	vctx->reg_dm_mr = vhca_reg_dm_mr;
+	vctx->modify_cq = vhca_modify_cq;
 	vctx->close_xrcd = no_close_xrcd;
 }
 

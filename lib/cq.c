@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cq.c: completion queues, their making and their end.
+ * cq.c: completion queues, their making, their size, their end.
  */
 #include <stdlib.h>
 
 #include "vhca_verbs.h"
 
+#define WC_FLAGS_TIMESTAMP	(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 #define WC_FLAGS_SUPPORTED	((uint64_t)IBV_WC_STANDARD_FLAGS | \
-				 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+				 WC_FLAGS_TIMESTAMP)
+
+/* enum ibv_create_cq_attr_flags, where they count. */
+static uint32_t cq_flags(const struct ibv_cq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+}
+
+static uint32_t kernel_flags(const struct ibv_cq_init_attr_ex *attr)
+{
+	uint32_t flags = 0;
+
+	if (attr->wc_flags & WC_FLAGS_TIMESTAMP)
+		flags |= VHCA_CQ_F_TIMESTAMP;
+	if (cq_flags(attr) & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+		flags |= VHCA_CQ_F_IGNORE_OVERRUN;
+	return flags;
+}
 
 static struct vhca_cq *cq_alloc(void)
 {
@@ -27,17 +46,13 @@ static void cq_destroy_in_kernel(struct ibv_context *context, uint32_t cqn)
 	vhca_ioctl(context, VHCA_IOC_DESTROY_CQ, &cmd);
 }
 
-static int cq_map(struct ibv_context *context, struct vhca_cq *cq,
-		  const struct vhca_create_cq *cmd)
+/* A mapped ring of @cqe CQEs is in @cq->buf. */
+static void cq_set_ring(struct vhca_cq *cq, uint32_t cqe)
 {
-	int err = vhca_buf_map(&cq->buf, context, cmd->buf_offset, cmd->buf_size);
-
-	if (err)
-		return err;
 	cq->ring = cq->buf.addr;
-	cq->shift = vhca_log2_up(cmd->cqe);
-	cq->mask = (1u << cq->shift) - 1;
-	return 0;
+	cq->shift = vhca_log2_up(cqe);
+	cq->mask = cqe - 1;
+	cq->ibv.cqe = (int)cqe;
 }
 
 static int cq_setup(struct ibv_context *context, struct vhca_cq *cq,
@@ -51,13 +66,14 @@ static int cq_setup(struct ibv_context *context, struct vhca_cq *cq,
 		.uar = vhca_slot_uar(&cq->slot),
 		.slot = cq->slot.index,
 		.buf_addr = (uintptr_t)cq->buf.addr,
+		.flags = kernel_flags(attr),
 	};
 	int err;
 
 	err = vhca_ioctl(context, VHCA_IOC_CREATE_CQ, &cmd);
 	if (err)
 		return err;
-	err = cq_map(context, cq, &cmd);
+	err = vhca_buf_map(&cq->buf, context, cmd.buf_offset, cmd.buf_size);
 	if (err) {
 		cq_destroy_in_kernel(context, cmd.cqn);
 		return err;
@@ -66,7 +82,7 @@ static int cq_setup(struct ibv_context *context, struct vhca_cq *cq,
 	cq->ibv.channel = attr->channel;
 	cq->ibv.cq_context = attr->cq_context;
 	cq->ibv.handle = cmd.cqn;
-	cq->ibv.cqe = (int)cmd.cqe;
+	cq_set_ring(cq, cmd.cqe);
 	return 0;
 }
 
@@ -91,14 +107,18 @@ static int check_cq_attr(struct ibv_context *context, const struct ibv_cq_init_a
 	return 0;
 }
 
+static size_t ring_size(uint32_t cqe)
+{
+	return sizeof(struct vhca_cqe) << vhca_log2_up(cqe);
+}
+
 static int cq_ask_buf(struct vhca_cq *cq, const struct ibv_cq_init_attr_ex *attr)
 {
-	int err = vhca_buf_ask(&cq->buf, cq_domain(attr),
-			       sizeof(*cq->ring) << vhca_log2_up(attr->cqe), VHCA_RESOURCE_CQ);
+	int err = vhca_buf_ask(&cq->buf, cq_domain(attr), ring_size(attr->cqe),
+			       VHCA_RESOURCE_CQ);
 
 	cq->lock.single = vhca_buf_single(&cq->buf) ||
-			  (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
-			   attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+			  cq_flags(attr) & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	return err;
 }
 
@@ -163,8 +183,8 @@ static int check_cq_attr_ex(const struct ibv_cq_init_attr_ex *attr)
 		return EINVAL;
 	if (attr->wc_flags & ~WC_FLAGS_SUPPORTED)
 		return EOPNOTSUPP;
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
-	    attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+	if (cq_flags(attr) & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
+					 IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 		return EOPNOTSUPP;
 	return 0;
 }
@@ -183,6 +203,71 @@ struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
 		return NULL;
 	vhca_cq_init_poll_ex(cq, attr->wc_flags);
 	return &cq->ex;
+}
+
+/*
+ * The CQ's lock is held, so that nobody polls. What the kernel has done cannot be
+ * taken back, so the address space for the new ring is there before; when mapping it
+ * fails all the same, the CQ can only be destroyed.
+ */
+static int cq_resize(struct vhca_cq *cq, uint32_t cqe, struct vhca_buf *buf)
+{
+	struct ibv_context *context = cq->ibv.context;
+	struct vhca_resize_cq cmd = {
+		.cqn = cq->ibv.handle,
+		.cqe = cqe,
+		.buf_addr = buf->type ? (uintptr_t)buf->addr : 0,
+	};
+	struct vhca_buf old = cq->buf;
+	int err;
+
+	err = vhca_buf_reserve(buf, ring_size(cqe));
+	if (!err)
+		err = vhca_ioctl(context, VHCA_IOC_RESIZE_CQ, &cmd);
+	if (!err)
+		err = vhca_buf_map(buf, context, cmd.buf_offset, cmd.buf_size);
+	if (err)
+		return err;
+	cq->buf = *buf;
+	*buf = old;
+	cq_set_ring(cq, cmd.cqe);
+	return 0;
+}
+
+VHCA_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	const struct vhca_context *ctx = to_vctx(ibcq->context);
+	struct vhca_cq *cq = to_vcq(ibcq);
+	struct ibv_pd *pd = cq->buf.domain ? &cq->buf.domain->ibv : NULL;
+	struct vhca_buf buf = { 0 };
+	int err;
+
+	if (cqe < 1 || (uint32_t)cqe > ctx->caps.max_cqe)
+		return EINVAL;
+	err = vhca_buf_ask(&buf, pd, ring_size((uint32_t)cqe), VHCA_RESOURCE_CQ);
+	if (err)
+		return err;
+	vhca_lock(&cq->lock);
+	err = cq_resize(cq, (uint32_t)cqe, &buf);
+	vhca_unlock(&cq->lock);
+	/* The old one, or the new one that did not do. */
+	vhca_buf_release(&buf);
+	return err;
+}
+
+int vhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct vhca_modify_cq cmd = {
+		.cqn = ibcq->handle,
+		.count = attr->moderate.cq_count,
+		.period = attr->moderate.cq_period,
+	};
+
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return EOPNOTSUPP;
+	if (!attr->attr_mask)
+		return EINVAL;
+	return vhca_ioctl(ibcq->context, VHCA_IOC_MODIFY_CQ, &cmd);
 }
 
 VHCA_EXPORT int ibv_destroy_cq(struct ibv_cq *ibcq)

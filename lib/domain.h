@@ -71,6 +71,7 @@ struct vhca_buf {
 };
 
 int vhca_buf_ask(struct vhca_buf *buf, struct ibv_pd *pd, size_t size, uint64_t type);
+int vhca_buf_reserve(struct vhca_buf *buf, size_t size);
 int vhca_buf_map(struct vhca_buf *buf, struct ibv_context *context, uint64_t offset,
 		 uint64_t size);
 void vhca_buf_release(struct vhca_buf *buf);

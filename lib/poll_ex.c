@@ -98,6 +98,13 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 	return be64toh(ex_to_vcq(ex)->current->timestamp);
 }
 
+/* The two clocks run alike but for what the host's administrator does to one. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	return read_completion_ts(ex) + vhca_clock_ns(CLOCK_REALTIME) -
+	       vhca_clock_ns(CLOCK_MONOTONIC);
+}
+
 static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 {
 	return vhca_cqe_wc_flags(ex_to_vcq(ex)->current);
@@ -134,4 +141,6 @@ void vhca_cq_init_poll_ex(struct vhca_cq *cq, uint64_t wc_flags)
 	ex->read_dlid_path_bits = read_zero;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }

@@ -35,14 +35,7 @@ VHCA_EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	return EOPNOTSUPP;
 }
 
-/* Completion queues and queue pairs */
-
-VHCA_EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
-{
-	(void)cq;
-	(void)cqe;
-	return EOPNOTSUPP;
-}
+/* Queue pairs */
 
 VHCA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <time.h>
 
 #include "vhca_abi.h"
 
@@ -300,6 +301,8 @@ static inline int vhca_slot_kick(struct ibv_context *ctx, const struct vhca_slot
 int vhca_query_device_ex(struct ibv_context *context,
 			 const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int vhca_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+uint64_t vhca_clock_ns(clockid_t clock);
 int vhca_query_port(struct ibv_context *context, uint8_t port,
 		    struct ibv_port_attr *attr, size_t attr_len);
 
@@ -323,6 +326,7 @@ struct ibv_mr *vhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off
 /* cq.c */
 struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
+int vhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
 void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp);
 
 /**
