@@ -397,6 +397,29 @@ static inline int raw_cq(struct raw_ctx *ctx, struct raw_cq *cq, uint32_t cqe, i
 	return raw_make_cq(ctx, cq);
 }
 
+/* Room for @cqe CQEs; the ring in hand is the new one then. */
+static inline int raw_resize_cq(struct raw_cq *cq, uint32_t cqe)
+{
+	struct vhca_resize_cq r = { .cqn = cq->made.cqn, .cqe = cqe };
+	int err = raw_ioctl(cq->ctx->fd, VHCA_IOC_RESIZE_CQ, &r);
+
+	if (err)
+		return err;
+	munmap(cq->ring, cq->made.buf_size);
+	cq->made.cqe = r.cqe;
+	cq->made.buf_offset = r.buf_offset;
+	cq->made.buf_size = r.buf_size;
+	cq->ring = raw_map(cq->ctx->fd, r.buf_offset, r.buf_size);
+	return cq->ring ? 0 : -ENOMEM;
+}
+
+static inline int raw_moderate(struct raw_cq *cq, uint32_t count, uint32_t period)
+{
+	struct vhca_modify_cq m = { .cqn = cq->made.cqn, .count = count, .period = period };
+
+	return raw_ioctl(cq->ctx->fd, VHCA_IOC_MODIFY_CQ, &m);
+}
+
 static inline int raw_destroy_cq(struct raw_cq *cq, struct vhca_destroy_cq *d)
 {
 	struct vhca_destroy_cq mine = {};
@@ -886,6 +909,18 @@ static inline int raw_bed_message(struct raw_bed *bed, uint8_t flags)
 	if (!err)
 		err = raw_wait_wc(&bed->rcq, &wc);
 	return err ? err : wc.status;
+}
+
+/* @n messages to @rcq whose completions stay there. */
+static inline int raw_bed_leave(struct raw_bed *bed, int n, uint8_t flags)
+{
+	struct raw_wc wc;
+	int err = 0;
+
+	while (!err && n--)
+		err = raw_message(&bed->p, &bed->mr, n ? flags : flags | VHCA_WQE_SIGNALED, 64);
+	/* In order: the last is done, so all are. */
+	return err ? err : raw_wait_wc(&bed->scq, &wc);
 }
 
 /* Arm @rcq and make it fire; the event is on its way to the channel. */

@@ -36,18 +36,6 @@ FIXTURE_TEARDOWN(notify)
 	raw_engine("inline");
 }
 
-/* Send @n messages whose completions stay in the CQ. */
-static int leave(struct raw_bed *bed, int n, uint8_t flags)
-{
-	struct raw_wc wc;
-	int err = 0;
-
-	while (!err && n--)
-		err = raw_message(&bed->p, &bed->mr, n ? flags : flags | VHCA_WQE_SIGNALED, 64);
-	/* In order: the last is done, so all are. */
-	return err ? err : raw_wait_wc(&bed->scq, &wc);
-}
-
 TEST_F(notify, a_cq_that_was_not_armed_raises_none)
 {
 	ASSERT_EQ(0, raw_bed_message(&self->bed, VHCA_WQE_SOLICITED));
@@ -134,20 +122,32 @@ TEST_F(notify, a_send_completion_in_error_fires_a_solicited_arm)
 
 TEST_F(notify, an_arm_on_a_cq_that_holds_cqes_fires_at_once)
 {
-	ASSERT_EQ(0, leave(&self->bed, 3, 0));
+	ASSERT_EQ(0, raw_bed_leave(&self->bed, 3, 0));
 	ASSERT_EQ(0, raw_arm(&self->bed.rcq, false));
 	EXPECT_EQ(0, raw_cq_event(&self->bed.rcq));
 }
 
 TEST_F(notify, a_solicited_arm_fires_at_once_only_on_a_solicited_cqe)
 {
-	ASSERT_EQ(0, leave(&self->bed, 3, 0));
+	ASSERT_EQ(0, raw_bed_leave(&self->bed, 3, 0));
 	ASSERT_EQ(0, raw_arm(&self->bed.rcq, true));
 	EXPECT_EQ(0, raw_bed_events(&self->bed));
-	ASSERT_EQ(0, leave(&self->bed, 1, VHCA_WQE_SOLICITED));
+	ASSERT_EQ(0, raw_bed_leave(&self->bed, 1, VHCA_WQE_SOLICITED));
 	EXPECT_EQ(1, raw_bed_events(&self->bed));
 	ASSERT_EQ(0, raw_arm(&self->bed.rcq, true));
 	EXPECT_EQ(0, raw_cq_event(&self->bed.rcq));
+}
+
+TEST_F(notify, a_solicited_arm_outlives_laps_of_the_ring)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, raw_arm(&self->bed.rcq, true));
+	for (i = 0; i < 2 * self->bed.rcq.made.cqe; i++)
+		ASSERT_EQ(0, raw_bed_message(&self->bed, 0));
+	EXPECT_EQ(0, raw_bed_events(&self->bed));
+	ASSERT_EQ(0, raw_bed_message(&self->bed, VHCA_WQE_SOLICITED));
+	EXPECT_EQ(1, raw_bed_events(&self->bed));
 }
 
 TEST_F(notify, one_event_may_cover_many_cqes_or_none)
@@ -156,7 +156,7 @@ TEST_F(notify, one_event_may_cover_many_cqes_or_none)
 	int i;
 
 	ASSERT_EQ(0, raw_arm(&self->bed.rcq, false));
-	ASSERT_EQ(0, leave(&self->bed, 10, 0));
+	ASSERT_EQ(0, raw_bed_leave(&self->bed, 10, 0));
 	for (i = 0; i < 10; i++)
 		ASSERT_TRUE(raw_poll(&self->bed.rcq, &wc));
 	EXPECT_FALSE(raw_poll(&self->bed.rcq, &wc));
@@ -199,7 +199,7 @@ TEST_F(notify, a_doorbell_that_repeats_an_arm_fires_once)
 	uint32_t arm = raw_arm_word(cq, 1, cq->ci, false);
 	int i;
 
-	ASSERT_EQ(0, leave(&self->bed, 1, 0));
+	ASSERT_EQ(0, raw_bed_leave(&self->bed, 1, 0));
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, raw_arm_with(cq, arm));
 		ASSERT_EQ(0, raw_kick(cq->ctx, cq->made.slot));
