@@ -6,7 +6,7 @@
 
 #include "vhca_verbs.h"
 
-enum element { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP };
+enum element { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ };
 
 static enum element element_of(uint32_t type)
 {
@@ -20,6 +20,9 @@ static enum element element_of(uint32_t type)
 	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return ELEMENT_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return ELEMENT_SRQ;
 	default:
 		return ELEMENT_NONE;
 	}
@@ -39,6 +42,9 @@ VHCA_EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_asyn
 	case ELEMENT_QP:
 		event->element.qp = &((struct vhca_qp *)(uintptr_t)rec.cookie)->ibv;
 		break;
+	case ELEMENT_SRQ:
+		event->element.srq = &((struct vhca_srq *)(uintptr_t)rec.cookie)->ibv;
+		break;
 	case ELEMENT_NONE:
 		event->element.port_num = (int)rec.number;
 		break;
@@ -54,6 +60,9 @@ VHCA_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 		break;
 	case ELEMENT_QP:
 		vhca_acks_add(&to_vqp(event->element.qp)->async_acks, 1);
+		break;
+	case ELEMENT_SRQ:
+		vhca_acks_add(&to_vsrq(event->element.srq)->async_acks, 1);
 		break;
 	case ELEMENT_NONE:
 		break;

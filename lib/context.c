@@ -9,24 +9,6 @@
 
 #include "vhca_verbs.h"
 
-/*
- * Inline functions of <infiniband/verbs.h> call through these without a look at
- * the pointer, so what does not exist has one all the same.
- */
-static int no_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
-			    struct ibv_recv_wr **bad_wr)
-{
-	(void)srq;
-	*bad_wr = wr;
-	return EOPNOTSUPP;
-}
-
-static int no_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	(void)xrcd;
-	return EOPNOTSUPP;
-}
-
 /* For all that stays NULL the inline functions return EOPNOTSUPP themselves. */
 static void set_ops(struct verbs_context *vctx)
 {
@@ -42,7 +24,7 @@ static void set_ops(struct verbs_context *vctx)
 	ops->alloc_mw = vhca_alloc_mw;
 	ops->bind_mw = vhca_bind_mw;
 	ops->dealloc_mw = vhca_dealloc_mw;
-	ops->post_srq_recv = no_post_srq_recv;
+	ops->post_srq_recv = vhca_post_srq_recv;
 
 	vctx->query_port = vhca_query_port;
 	vctx->query_device_ex = vhca_query_device_ex;
@@ -56,7 +38,12 @@ static void set_ops(struct verbs_context *vctx)
 	vctx->free_dm = vhca_free_dm;
 	vctx->reg_dm_mr = vhca_reg_dm_mr;
 	vctx->modify_cq = vhca_modify_cq;
-	vctx->close_xrcd = no_close_xrcd;
+	vctx->create_qp_ex = vhca_create_qp_ex;
+	vctx->open_qp = vhca_open_qp;
+	vctx->create_srq_ex = vhca_create_srq_ex;
+	vctx->get_srq_num = vhca_get_srq_num;
+	vctx->open_xrcd = vhca_open_xrcd;
+	vctx->close_xrcd = vhca_close_xrcd;
 }
 
 static int open_file(const struct ibv_device *device)
@@ -106,7 +93,7 @@ static struct ibv_context *context_new(struct ibv_device *device, int cmd_fd)
 	set_ops(&ctx->vctx);
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_mutex_init(&ctx->uar_lock, NULL);
-	pthread_mutex_init(&ctx->qp_lock, NULL);
+	pthread_mutex_init(&ctx->num_lock, NULL);
 	ibv->device = device;
 	vhca_device_get(to_vdev(device));
 	return ibv;
@@ -148,15 +135,14 @@ VHCA_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 VHCA_EXPORT int ibv_close_device(struct ibv_context *context)
 {
 	struct vhca_context *ctx = to_vctx(context);
-	size_t i;
 
 	vhca_uar_free_all(ctx);
 	close(context->async_fd);
 	close(context->cmd_fd);
 	vhca_device_put(to_vdev(context->device));
-	for (i = 0; i < ARRAY_SIZE(ctx->qps); i++)
-		free(ctx->qps[i]);
-	pthread_mutex_destroy(&ctx->qp_lock);
+	vhca_num_free(&ctx->qps);
+	vhca_num_free(&ctx->srqs);
+	pthread_mutex_destroy(&ctx->num_lock);
 	pthread_mutex_destroy(&ctx->uar_lock);
 	pthread_mutex_destroy(&context->mutex);
 	free(ctx);

@@ -315,14 +315,34 @@ static uint32_t cq_find_producer(struct vhca_cq *cq)
 	return pi;
 }
 
+/* QPs without a queue or an SRQ of this context may have had the same number. */
+static bool cqe_is_of(const struct vhca_cqe *cqe, const struct vhca_qp *qp,
+		      const struct vhca_srq *srq)
+{
+	uint32_t qpn = be32toh(cqe->flags_qpn) & VHCA_QPN_MASK;
+	bool from_srq = vhca_cqe_flags(cqe) & VHCA_CQE_F_SRQ;
+
+	if (from_srq && (!srq || be32toh(cqe->srqn) != srq->ibv.handle))
+		return false;
+	return qp ? qpn == qp->ibv.qp_num : from_srq;
+}
+
+/* Nobody polls it; the tag of an SRQ's WQE is free all the same. */
+static void cqe_drop(const struct vhca_cqe *cqe, struct vhca_srq *srq)
+{
+	if (vhca_cqe_flags(cqe) & VHCA_CQE_F_SRQ)
+		vhca_srq_retire(srq, be16toh(cqe->wqe_index));
+}
+
 /**
- * vhca_cq_clean - remove the CQEs of a QP
+ * vhca_cq_clean - remove the CQEs of a QP or an SRQ
  * @cq: CQ
- * @qp: QP of which the device writes no more CQEs
+ * @qp: QP of which the device writes no more CQEs, or NULL
+ * @srq: the QP's SRQ or NULL; without a QP: SRQ of which the device writes no more
  *
- * From the newest to the oldest, those of other QPs move up over the gaps.
+ * From the newest to the oldest, those of others move up over the gaps.
  */
-void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp)
+void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp, struct vhca_srq *srq)
 {
 	uint32_t from, to;
 
@@ -330,8 +350,10 @@ void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp)
 	from = cq_find_producer(cq);
 	for (to = from; from != cq->ci; ) {
 		from--;
-		if ((be32toh(cqe_at(cq, from)->flags_qpn) & VHCA_QPN_MASK) == qp->ibv.qp_num)
+		if (cqe_is_of(cqe_at(cq, from), qp, srq)) {
+			cqe_drop(cqe_at(cq, from), srq);
 			continue;
+		}
 		to--;
 		if (to != from)
 			cqe_move(cq, to, from);

@@ -27,7 +27,7 @@ struct vhca_td {
  * @ibv: what the application sees; a parent domain has the handle of its
  *	protection domain.
  * @users: what keeps it from going and the kernel knows nothing of: parent domains of
- *	it, queues made with a parent domain.
+ *	it, queues made with a parent domain, address handles.
  * @protection: parent domain: its protection domain; else NULL.
  * @td: parent domain: its thread domain, or NULL.
  * @alloc: allocator, or NULL. The mapped memory of the kernel is the default.

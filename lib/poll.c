@@ -7,6 +7,8 @@
 /* The numbers of the wire format are those of the verbs. */
 _Static_assert((int)VHCA_CQE_LOC_PROT_ERR == (int)IBV_WC_LOC_PROT_ERR, "status");
 _Static_assert((int)VHCA_CQE_WR_FLUSH_ERR == (int)IBV_WC_WR_FLUSH_ERR, "status");
+_Static_assert((int)VHCA_CQE_MW_BIND_ERR == (int)IBV_WC_MW_BIND_ERR, "status");
+_Static_assert((int)VHCA_CQE_LOC_ACCESS_ERR == (int)IBV_WC_LOC_ACCESS_ERR, "status");
 _Static_assert((int)VHCA_CQE_REM_INV_REQ_ERR == (int)IBV_WC_REM_INV_REQ_ERR, "status");
 _Static_assert((int)VHCA_CQE_REM_ACCESS_ERR == (int)IBV_WC_REM_ACCESS_ERR, "status");
 _Static_assert((int)VHCA_CQE_REM_OP_ERR == (int)IBV_WC_REM_OP_ERR, "status");
@@ -45,7 +47,7 @@ static struct vhca_qp *cqe_qp(struct vhca_cq *cq, const struct vhca_cqe *cqe)
 
 	if (qp && qp->ibv.qp_num == qpn)
 		return qp;
-	qp = vhca_qp_find(to_vctx(cq->ibv.context), qpn);
+	qp = vhca_num_find(&to_vctx(cq->ibv.context)->qps, qpn);
 	cq->last_qp = qp;
 	return qp;
 }
@@ -65,15 +67,32 @@ static void retire_send(struct vhca_sq *sq, uint16_t index, struct vhca_retired 
 	__atomic_store_n(&sq->done, info->seq + 1, __ATOMIC_RELEASE);
 }
 
+static enum ibv_wc_opcode recv_opcode(const struct vhca_cqe *cqe)
+{
+	return cqe->opcode == VHCA_CQE_RESP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+}
+
 static void retire_recv(struct vhca_rq *rq, const struct vhca_cqe *cqe,
 			struct vhca_retired *out)
 {
 	uint16_t index = be16toh(cqe->wqe_index);
 
 	out->wr_id = rq->wr_id[index & rq->mask];
-	out->opcode = cqe->opcode == VHCA_CQE_RESP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM :
-							   IBV_WC_RECV;
+	out->opcode = recv_opcode(cqe);
 	__atomic_store_n(&rq->ci, (uint16_t)(index + 1), __ATOMIC_RELEASE);
+}
+
+/* By its own number: the QP of an XRC message may be that of another process. */
+static int retire_srq(struct vhca_context *ctx, const struct vhca_cqe *cqe,
+		      struct vhca_retired *out)
+{
+	struct vhca_srq *srq = vhca_num_find(&ctx->srqs, be32toh(cqe->srqn));
+
+	if (!srq)
+		return EIO;
+	out->wr_id = vhca_srq_retire(srq, be16toh(cqe->wqe_index));
+	out->opcode = recv_opcode(cqe);
+	return 0;
 }
 
 /**
@@ -82,12 +101,15 @@ static void retire_recv(struct vhca_rq *rq, const struct vhca_cqe *cqe,
  * @cqe: from vhca_cq_peek()
  * @out: the WR
  *
- * Return: 0, or EIO for a CQE that belongs to no QP of this context.
+ * Return: 0, or EIO for a CQE that belongs to no queue of this context.
  */
 int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_retired *out)
 {
-	struct vhca_qp *qp = cqe_qp(cq, cqe);
+	struct vhca_qp *qp;
 
+	if (vhca_cqe_flags(cqe) & VHCA_CQE_F_SRQ)
+		return retire_srq(to_vctx(cq->ibv.context), cqe, out);
+	qp = cqe_qp(cq, cqe);
 	if (!qp)
 		return EIO;
 	if (cqe->opcode == VHCA_CQE_REQ)
@@ -105,9 +127,22 @@ enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe)
 
 unsigned int vhca_cqe_wc_flags(const struct vhca_cqe *cqe)
 {
-	uint32_t flags = be32toh(cqe->flags_qpn) >> VHCA_CQE_FLAGS_SHIFT;
+	uint32_t flags = vhca_cqe_flags(cqe);
 
-	return flags & VHCA_CQE_F_IMM ? IBV_WC_WITH_IMM : 0;
+	return (flags & VHCA_CQE_F_GRH ? IBV_WC_GRH : 0) |
+	       (flags & VHCA_CQE_F_IMM ? IBV_WC_WITH_IMM : 0) |
+	       (flags & VHCA_CQE_F_INV ? IBV_WC_WITH_INV : 0);
+}
+
+/* Immediate data stays as it came; an rkey is a number of the host. */
+__be32 vhca_cqe_imm(const struct vhca_cqe *cqe)
+{
+	return vhca_cqe_flags(cqe) & VHCA_CQE_F_INV ? be32toh(cqe->imm) : cqe->imm;
+}
+
+uint8_t vhca_cqe_sl(const struct vhca_cqe *cqe)
+{
+	return be32toh(cqe->src_qpn) >> VHCA_CQE_SL_SHIFT;
 }
 
 static void fill_wc(struct ibv_wc *wc, const struct vhca_cqe *cqe,
@@ -124,11 +159,11 @@ static void fill_wc(struct ibv_wc *wc, const struct vhca_cqe *cqe,
 	wc->opcode = retired->opcode;
 	wc->wc_flags = vhca_cqe_wc_flags(cqe);
 	wc->byte_len = be32toh(cqe->byte_len);
-	wc->imm_data = cqe->imm;
+	wc->imm_data = vhca_cqe_imm(cqe);
 	wc->src_qp = be32toh(cqe->src_qpn) & VHCA_QPN_MASK;
 	wc->slid = be16toh(cqe->slid);
 	wc->pkey_index = 0;
-	wc->sl = 0;
+	wc->sl = vhca_cqe_sl(cqe);
 	wc->dlid_path_bits = 0;
 }
 

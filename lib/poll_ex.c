@@ -75,7 +75,7 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ex)
 
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
-	return ex_to_vcq(ex)->current->imm;
+	return vhca_cqe_imm(ex_to_vcq(ex)->current);
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ex)
@@ -110,8 +110,13 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 	return vhca_cqe_wc_flags(ex_to_vcq(ex)->current);
 }
 
-/* The fabric has one service level, and LMC 0. */
-static uint8_t read_zero(struct ibv_cq_ex *ex)
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+	return vhca_cqe_sl(ex_to_vcq(ex)->current);
+}
+
+/* Ports have one LID each. */
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
 	(void)ex;
 	return 0;
@@ -137,8 +142,8 @@ void vhca_cq_init_poll_ex(struct vhca_cq *cq, uint64_t wc_flags)
 	ex->read_qp_num = read_qp_num;
 	ex->read_src_qp = read_src_qp;
 	ex->read_slid = read_slid;
-	ex->read_sl = read_zero;
-	ex->read_dlid_path_bits = read_zero;
+	ex->read_sl = read_sl;
+	ex->read_dlid_path_bits = read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

@@ -2,29 +2,13 @@
 /*
  * post_recv.c: build receive WQEs.
  */
-#include "vhca_verbs.h"
+#include "wqe.h"
 
 static int build_wqe(const struct vhca_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct vhca_wqe_data *data = rq->buf + ((rq->pi & rq->mask) << rq->sge_shift);
-	struct vhca_wqe_data *end = data + (1 << rq->sge_shift);
-	int i;
 
-	for (i = 0; i < wr->num_sge; i++) {
-		const struct ibv_sge *sge = &wr->sg_list[i];
-
-		if (!sge->length)
-			continue;
-		if (sge->length & VHCA_WQE_INLINE)
-			return EINVAL;
-		data->byte_count = htobe32(sge->length);
-		data->lkey = htobe32(sge->lkey);
-		data->addr = htobe64(sge->addr);
-		data++;
-	}
-	if (data != end)
-		*data = (struct vhca_wqe_data) { .lkey = htobe32(VHCA_INVALID_LKEY) };
-	return 0;
+	return vhca_wqe_recv(data, data + (1 << rq->sge_shift), wr);
 }
 
 static int post_one(struct vhca_rq *rq, const struct ibv_recv_wr *wr)
@@ -76,7 +60,8 @@ int vhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	struct ibv_recv_wr *first = wr;
 	int err = 0;
 
-	if (__atomic_load_n(&ibqp->state, __ATOMIC_RELAXED) == IBV_QPS_RESET) {
+	if (!qp->rq.buf ||
+	    __atomic_load_n(&ibqp->state, __ATOMIC_RELAXED) == IBV_QPS_RESET) {
 		*bad_wr = wr;
 		return EINVAL;
 	}

@@ -2,223 +2,170 @@
 /*
  * post_send.c: build send WQEs and ring the QP's doorbell.
  *
- * A WQE is a control segment and what the opcode's builder puts behind it. A
- * further opcode is a line in send_ops[] and, when it needs a segment of its
- * own, a builder.
+ * A WQE is a control segment, in UD and XRC QPs one that names the destination, and
+ * what the opcode's builder puts behind. A further opcode is a line in send_ops[]
+ * and, when it needs a segment of its own, a builder.
  */
-#include "vhca_verbs.h"
-
-#define SEGS_PER_WQEBB	(VHCA_WQEBB_SIZE / VHCA_WQE_SEG_SIZE)
+#include "wqe.h"
 
 #define SEND_FLAGS	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | \
 			 IBV_SEND_INLINE)
 
-/**
- * struct cursor - where the next segment of a WQE goes
- * @sq: queue
- * @at: byte offset in the ring; segments never straddle its end
- * @segs: segments written so far
- */
-struct cursor {
-	struct vhca_sq *sq;
-	uint32_t at;
-	uint32_t segs;
-};
+enum imm { IMM_NONE, IMM_DATA, IMM_RKEY };
 
 struct send_op {
-	uint8_t opcode;			/* enum vhca_wqe_opcode, 0: no such operation */
+	uint8_t opcode;			/* enum vhca_wqe_opcode */
 	uint8_t wc_opcode;		/* enum ibv_wc_opcode */
-	bool imm;			/* carries immediate data */
-	int (*build)(struct cursor *cur, const struct ibv_send_wr *wr);
+	uint8_t imm;			/* enum imm: what the WR carries there */
+	uint16_t qp_types;		/* bit n: for QPs of type n */
+	int (*build)(struct vhca_wqe *wqe, const struct ibv_send_wr *wr);
 };
 
-static void *next_seg(struct cursor *cur)
+static int build_inline(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	void *seg = cur->sq->buf + cur->at;
-
-	cur->at = (cur->at + VHCA_WQE_SEG_SIZE) & (cur->sq->size - 1);
-	cur->segs++;
-	return seg;
-}
-
-static int build_sges(struct cursor *cur, const struct ibv_send_wr *wr)
-{
-	struct vhca_wqe_data *data;
+	struct vhca_inline inl;
 	int i;
 
+	vhca_inline_begin(&inl, wqe);
 	for (i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
-		if (!sge->length)
-			continue;
-		if (sge->length & VHCA_WQE_INLINE)
+		if (sge->length && vhca_inline_add(&inl, wqe->sq, (void *)(uintptr_t)sge->addr,
+						   sge->length))
 			return EINVAL;
-		data = next_seg(cur);
-		data->byte_count = htobe32(sge->length);
-		data->lkey = htobe32(sge->lkey);
-		data->addr = htobe64(sge->addr);
 	}
+	vhca_inline_end(&inl, wqe);
 	return 0;
 }
 
-/* Copy into the ring from byte offset @at on, wrapping. Returns the offset behind. */
-static uint32_t copy_in(struct vhca_sq *sq, uint32_t at, const void *from, uint32_t len)
+static int build_sges(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	uint32_t room = sq->size - at;
-
-	if (len >= room) {
-		memcpy(sq->buf + at, from, room);
-		from = (const char *)from + room;
-		len -= room;
-		at = 0;
-	}
-	memcpy(sq->buf + at, from, len);
-	return at + len;
+	return vhca_wqe_sges(wqe, wr->sg_list, (uint32_t)wr->num_sge);
 }
 
-static int build_inline(struct cursor *cur, const struct ibv_send_wr *wr)
+static int build_payload(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	struct vhca_wqe_inline *head = (void *)(cur->sq->buf + cur->at);
-	uint32_t at = cur->at + sizeof(*head);
-	uint32_t total = 0;
-	int i;
-
-	for (i = 0; i < wr->num_sge; i++) {
-		const struct ibv_sge *sge = &wr->sg_list[i];
-
-		if (!sge->length)
-			continue;
-		if (sge->length > cur->sq->max_inline - total)
-			return EINVAL;
-		at = copy_in(cur->sq, at, (void *)(uintptr_t)sge->addr, sge->length);
-		total += sge->length;
-	}
-	if (!total)
-		return 0;
-	head->byte_count = htobe32(VHCA_WQE_INLINE | total);
-	cur->segs += (sizeof(*head) + total + VHCA_WQE_SEG_SIZE - 1) / VHCA_WQE_SEG_SIZE;
-	return 0;
+	return wr->send_flags & IBV_SEND_INLINE ? build_inline(wqe, wr) : build_sges(wqe, wr);
 }
 
-static int build_payload(struct cursor *cur, const struct ibv_send_wr *wr)
+static int build_write(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	return wr->send_flags & IBV_SEND_INLINE ? build_inline(cur, wr) : build_sges(cur, wr);
+	vhca_wqe_raddr(wqe, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+	return build_payload(wqe, wr);
 }
 
-static void build_raddr(struct cursor *cur, uint64_t addr, uint32_t rkey)
-{
-	struct vhca_wqe_raddr *raddr = next_seg(cur);
-
-	*raddr = (struct vhca_wqe_raddr) {
-		.addr = htobe64(addr),
-		.rkey = htobe32(rkey),
-	};
-}
-
-static int build_write(struct cursor *cur, const struct ibv_send_wr *wr)
-{
-	build_raddr(cur, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
-	return build_payload(cur, wr);
-}
-
-static int build_read(struct cursor *cur, const struct ibv_send_wr *wr)
+static int build_read(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
 {
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return EINVAL;
-	build_raddr(cur, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
-	return build_sges(cur, wr);
+	vhca_wqe_raddr(wqe, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+	return build_sges(wqe, wr);
 }
 
-static int build_atomic(struct cursor *cur, const struct ibv_send_wr *wr)
+static int build_atomic(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	struct vhca_wqe_atomic *atomic;
 	bool cas = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 
 	/* More SGEs would not fit the WQE that the queue was laid out for. */
 	if (wr->send_flags & IBV_SEND_INLINE || wr->num_sge != 1)
 		return EINVAL;
-	build_raddr(cur, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
-	atomic = next_seg(cur);
-	atomic->swap_add = htobe64(cas ? wr->wr.atomic.swap : wr->wr.atomic.compare_add);
-	atomic->compare = htobe64(cas ? wr->wr.atomic.compare_add : 0);
-	return build_sges(cur, wr);
+	vhca_wqe_raddr(wqe, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+	vhca_wqe_atomic(wqe, cas ? wr->wr.atomic.swap : wr->wr.atomic.compare_add,
+			cas ? wr->wr.atomic.compare_add : 0);
+	return build_sges(wqe, wr);
 }
 
-#define OP(op, wc, imm, build)	{ VHCA_OP_ ## op, IBV_WC_ ## wc, imm, build_ ## build }
+/* Nothing is moved: what would have been is a mistake. */
+static int build_nothing(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	(void)wqe;
+	return wr->num_sge || wr->send_flags & IBV_SEND_INLINE ? EINVAL : 0;
+}
+
+static int build_bind(struct vhca_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	return build_nothing(wqe, wr) ? EINVAL :
+	       vhca_wqe_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+}
+
+#define RELIABLE	(1 << IBV_QPT_RC | 1 << IBV_QPT_XRC_SEND)
+#define CONNECTED	(RELIABLE | 1 << IBV_QPT_UC)
+#define ALL		(CONNECTED | 1 << IBV_QPT_UD)
+
+#define OP(op, wc, imm, types, build) \
+	{ VHCA_OP_ ## op, IBV_WC_ ## wc, IMM_ ## imm, types, build_ ## build }
 
 static const struct send_op send_ops[] = {
-	[IBV_WR_SEND]			= OP(SEND, SEND, false, payload),
-	[IBV_WR_SEND_WITH_IMM]		= OP(SEND_IMM, SEND, true, payload),
-	[IBV_WR_RDMA_WRITE]		= OP(RDMA_WRITE, RDMA_WRITE, false, write),
-	[IBV_WR_RDMA_WRITE_WITH_IMM]	= OP(RDMA_WRITE_IMM, RDMA_WRITE, true, write),
-	[IBV_WR_RDMA_READ]		= OP(RDMA_READ, RDMA_READ, false, read),
-	[IBV_WR_ATOMIC_CMP_AND_SWP]	= OP(ATOMIC_CS, COMP_SWAP, false, atomic),
-	[IBV_WR_ATOMIC_FETCH_AND_ADD]	= OP(ATOMIC_FA, FETCH_ADD, false, atomic),
+	[IBV_WR_SEND]			= OP(SEND, SEND, NONE, ALL, payload),
+	[IBV_WR_SEND_WITH_IMM]		= OP(SEND_IMM, SEND, DATA, ALL, payload),
+	[IBV_WR_SEND_WITH_INV]		= OP(SEND_INV, SEND, RKEY, CONNECTED, payload),
+	[IBV_WR_RDMA_WRITE]		= OP(RDMA_WRITE, RDMA_WRITE, NONE, CONNECTED, write),
+	[IBV_WR_RDMA_WRITE_WITH_IMM]	= OP(RDMA_WRITE_IMM, RDMA_WRITE, DATA, CONNECTED, write),
+	[IBV_WR_RDMA_READ]		= OP(RDMA_READ, RDMA_READ, NONE, RELIABLE, read),
+	[IBV_WR_ATOMIC_CMP_AND_SWP]	= OP(ATOMIC_CS, COMP_SWAP, NONE, RELIABLE, atomic),
+	[IBV_WR_ATOMIC_FETCH_AND_ADD]	= OP(ATOMIC_FA, FETCH_ADD, NONE, RELIABLE, atomic),
+	[IBV_WR_LOCAL_INV]		= OP(LOCAL_INV, LOCAL_INV, RKEY, CONNECTED, nothing),
+	[IBV_WR_BIND_MW]		= OP(BIND_MW, BIND_MW, NONE, CONNECTED, bind),
 };
 
-static const struct send_op *find_op(const struct ibv_send_wr *wr)
+/* Types of QPs that take no such opcode, or that there is none of, have no bit. */
+static const struct send_op *find_op(const struct vhca_qp *qp, const struct ibv_send_wr *wr)
 {
-	if ((unsigned int)wr->opcode >= ARRAY_SIZE(send_ops) || !send_ops[wr->opcode].opcode)
+	if ((unsigned int)wr->opcode >= ARRAY_SIZE(send_ops) ||
+	    !(send_ops[wr->opcode].qp_types >> qp->ibv.qp_type & 1))
 		return NULL;
 	return &send_ops[wr->opcode];
 }
 
-static uint8_t wqe_flags(const struct vhca_qp *qp, const struct ibv_send_wr *wr)
+static __be32 op_imm(const struct send_op *op, const struct ibv_send_wr *wr)
 {
-	uint8_t flags = 0;
-
-	if (qp->sig_all || wr->send_flags & IBV_SEND_SIGNALED)
-		flags |= VHCA_WQE_SIGNALED;
-	if (wr->send_flags & IBV_SEND_SOLICITED)
-		flags |= VHCA_WQE_SOLICITED;
-	if (wr->send_flags & IBV_SEND_FENCE)
-		flags |= VHCA_WQE_FENCE;
-	return flags;
+	switch (op->imm) {
+	case IMM_DATA:
+		return wr->imm_data;
+	case IMM_RKEY:
+		return htobe32(wr->invalidate_rkey);
+	default:
+		return 0;
+	}
 }
 
-static int check_wr(const struct vhca_sq *sq, const struct ibv_send_wr *wr)
+/* Where the message goes, in QPs that are not told when they are connected. */
+static int build_dest(struct vhca_qp *qp, void *seg, const struct ibv_send_wr *wr)
 {
-	if (sq->posted - __atomic_load_n(&sq->done, __ATOMIC_ACQUIRE) >= sq->max_wr)
-		return ENOMEM;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge)
+	if (qp->ibv.qp_type == IBV_QPT_XRC_SEND) {
+		vhca_seg_xrc(seg, wr->qp_type.xrc.remote_srqn);
+		return 0;
+	}
+	if (!vhca_dgram_ok(qp, wr->wr.ud.ah, wr->wr.ud.remote_qpn))
 		return EINVAL;
-	if (wr->send_flags & ~SEND_FLAGS)
-		return EINVAL;
+	vhca_seg_dgram(seg, to_vah(wr->wr.ud.ah), wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	return 0;
 }
 
 /* One WQE at the producer index. On an error nothing was posted. */
 static int post_one(struct vhca_qp *qp, const struct ibv_send_wr *wr)
 {
+	const struct send_op *op = find_op(qp, wr);
 	struct vhca_sq *sq = &qp->sq;
-	uint32_t at = (sq->pi * VHCA_WQEBB_SIZE) & (sq->size - 1);
-	struct cursor cur = { .sq = sq, .at = at };
-	const struct send_op *op = find_op(wr);
-	struct vhca_send_info *info;
-	struct vhca_wqe_ctrl *ctrl;
+	struct vhca_wqe wqe;
+	void *dest;
 	int err;
 
-	err = check_wr(sq, wr);
-	if (err)
-		return err;
 	if (!op)
 		return EINVAL;
-	ctrl = next_seg(&cur);
-	err = op->build(&cur, wr);
+	if (vhca_sq_full(sq))
+		return ENOMEM;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->max_sge ||
+	    wr->send_flags & ~SEND_FLAGS)
+		return EINVAL;
+	dest = vhca_wqe_begin(&wqe, sq);
+	err = sq->dest_segs ? build_dest(qp, dest, wr) : 0;
+	if (!err)
+		err = op->build(&wqe, wr);
 	if (err)
 		return err;
-
-	*ctrl = (struct vhca_wqe_ctrl) {
-		.idx_opcode = htobe32((sq->pi & 0xffff) << VHCA_WQE_IDX_SHIFT | op->opcode),
-		.qpn_ds = htobe32(qp->ibv.qp_num << VHCA_WQE_QPN_SHIFT | cur.segs),
-		.flags = wqe_flags(qp, wr),
-		.imm = op->imm ? wr->imm_data : 0,
-	};
-	info = &sq->info[at / VHCA_WQEBB_SIZE];
-	info->wr_id = wr->wr_id;
-	info->seq = sq->posted++;
-	info->opcode = op->wc_opcode;
-	sq->pi += (cur.segs + SEGS_PER_WQEBB - 1) / SEGS_PER_WQEBB;
+	vhca_wqe_finish(&wqe, qp, op->opcode, op->wc_opcode, wr->wr_id, wr->send_flags,
+			op_imm(op, wr));
 	return 0;
 }
 
@@ -289,21 +236,44 @@ int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	return err;
 }
 
+/* Segments that name the destination, behind the control segment. */
+uint32_t vhca_send_dest_segs(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_UD:
+		return VHCA_WQE_DGRAM_SEGS;
+	case IBV_QPT_XRC_SEND:
+		return sizeof(struct vhca_wqe_xrc) / VHCA_WQE_SEG_SIZE;
+	default:
+		return 0;
+	}
+}
+
+/* Bytes before the SGEs or the inline payload, at most. */
+uint32_t vhca_send_head_size(enum ibv_qp_type type)
+{
+	return sizeof(struct vhca_wqe_ctrl) + vhca_send_dest_segs(type) * VHCA_WQE_SEG_SIZE +
+	       (type == IBV_QPT_UD ? 0 : sizeof(struct vhca_wqe_raddr));
+}
+
 /**
  * vhca_send_wqe_size - bytes of the largest send WQE of a queue
+ * @type: of the QP
  * @max_sge: data segments in it
  * @max_inline: bytes of inline payload in it
  *
- * The largest is an RDMA WRITE or READ; an atomic with its one SGE fits a basic
- * block.
+ * An atomic with its one SGE fits, too, and a bind.
  *
  * Return: a whole number of basic blocks.
  */
-uint32_t vhca_send_wqe_size(uint32_t max_sge, uint32_t max_inline)
+uint32_t vhca_send_wqe_size(enum ibv_qp_type type, uint32_t max_sge, uint32_t max_inline)
 {
-	uint32_t sges = max_sge * sizeof(struct vhca_wqe_data);
-	uint32_t inl = max_inline ? sizeof(struct vhca_wqe_inline) + max_inline : 0;
-	uint32_t size = VHCA_SEND_HEAD_SIZE + (sges > inl ? sges : inl);
+	uint32_t tail = sizeof(struct vhca_wqe_atomic) + sizeof(struct vhca_wqe_data);
+	uint32_t size;
 
+	tail = vhca_max(tail, max_sge * (uint32_t)sizeof(struct vhca_wqe_data));
+	if (max_inline)
+		tail = vhca_max(tail, (uint32_t)sizeof(struct vhca_wqe_inline) + max_inline);
+	size = vhca_send_head_size(type) + tail;
 	return (size + VHCA_WQEBB_SIZE - 1) & ~(VHCA_WQEBB_SIZE - 1u);
 }

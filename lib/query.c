@@ -24,9 +24,26 @@ static void fill_identity(struct ibv_device_attr *attr, const struct vhca_query_
 	attr->hw_ver = caps->hw_ver;
 }
 
-static uint32_t min_u32(uint32_t a, uint32_t b)
+static unsigned int device_cap_flags(const struct vhca_query_device *caps)
 {
-	return a < b ? a : b;
+	unsigned int flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
+			     IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD;
+
+	return flags | (caps->max_xrcd ? IBV_DEVICE_XRC : 0);
+}
+
+static void fill_transport_attr(struct ibv_device_attr *attr,
+				const struct vhca_query_device *caps)
+{
+	uint64_t attached = (uint64_t)caps->max_mcast_grp * caps->max_mcast_qp_attach;
+
+	attr->max_ah = INT_MAX;		/* they live in user space */
+	attr->max_srq = (int)caps->max_srq;
+	attr->max_srq_wr = caps->max_srq ? 1 << caps->max_srq_shift : 0;
+	attr->max_srq_sge = (int)caps->max_srq_sge;
+	attr->max_mcast_grp = (int)caps->max_mcast_grp;
+	attr->max_mcast_qp_attach = (int)caps->max_mcast_qp_attach;
+	attr->max_total_mcast_qp_attach = attached < INT_MAX ? (int)attached : INT_MAX;
 }
 
 /* What is not named is not there, and zero. */
@@ -36,10 +53,11 @@ static void fill_device_attr(struct ibv_device_attr *attr, const struct vhca_que
 	fill_identity(attr, caps);
 	attr->max_mr_size = caps->max_mr_size;
 	attr->page_size_cap = PAGE_SIZES;
-	attr->device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID;
+	attr->device_cap_flags = device_cap_flags(caps);
 	attr->max_qp = (int)caps->max_qp;
-	attr->max_qp_wr = 1 << min_u32(caps->max_qp_send_shift, caps->max_qp_recv_shift);
-	attr->max_sge = (int)min_u32(caps->max_qp_send_sge, caps->max_qp_recv_sge);
+	attr->max_qp_wr = 1 << vhca_min(caps->max_qp_send_shift, caps->max_qp_recv_shift);
+	attr->max_sge = (int)vhca_min(caps->max_qp_send_sge, caps->max_qp_recv_sge);
+	attr->max_sge_rd = (int)caps->max_qp_send_sge;
 	attr->max_cq = (int)caps->max_cq;
 	attr->max_cqe = (int)caps->max_cqe;
 	attr->max_mr = (int)caps->max_mr;
@@ -48,10 +66,10 @@ static void fill_device_attr(struct ibv_device_attr *attr, const struct vhca_que
 	attr->max_res_rd_atom = (int)(caps->max_qp * caps->max_qp_rd_atom);
 	attr->max_qp_init_rd_atom = (int)caps->max_qp_init_rd_atom;
 	attr->atomic_cap = IBV_ATOMIC_GLOB;	/* they are the CPU's own */
-	attr->max_ah = INT_MAX;		/* they live in user space */
 	attr->max_pkeys = (uint16_t)caps->max_pkeys;
 	attr->local_ca_ack_delay = (uint8_t)caps->local_ca_ack_delay;
 	attr->phys_port_cnt = (uint8_t)caps->num_ports;
+	fill_transport_attr(attr, caps);
 }
 
 static int query_caps(struct ibv_context *context, struct vhca_query_device *caps)

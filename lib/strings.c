@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * strings.c: names of enumeration values, as the InfiniBand specification has
- * them: programs print them and scripts look for them.
+ * strings.c: names of enumeration values, word by word those of libibverbs:
+ * programs print them and scripts look for them.
  */
 #include "vhca_verbs.h"
 
@@ -43,25 +43,25 @@ VHCA_EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
 {
 	static const char *const names[] = {
 		[IBV_EVENT_CQ_ERR]		= "CQ error",
-		[IBV_EVENT_QP_FATAL]		= "QP fatal error",
-		[IBV_EVENT_QP_REQ_ERR]		= "QP invalid request error",
-		[IBV_EVENT_QP_ACCESS_ERR]	= "QP access error",
+		[IBV_EVENT_QP_FATAL]		= "local work queue catastrophic error",
+		[IBV_EVENT_QP_REQ_ERR]		= "invalid request local work queue error",
+		[IBV_EVENT_QP_ACCESS_ERR]	= "local access violation work queue error",
 		[IBV_EVENT_COMM_EST]		= "communication established",
-		[IBV_EVENT_SQ_DRAINED]		= "SQ drained",
+		[IBV_EVENT_SQ_DRAINED]		= "send queue drained",
 		[IBV_EVENT_PATH_MIG]		= "path migrated",
-		[IBV_EVENT_PATH_MIG_ERR]	= "path migration error",
-		[IBV_EVENT_DEVICE_FATAL]	= "device fatal error",
+		[IBV_EVENT_PATH_MIG_ERR]	= "path migration request error",
+		[IBV_EVENT_DEVICE_FATAL]	= "local catastrophic error",
 		[IBV_EVENT_PORT_ACTIVE]		= "port active",
 		[IBV_EVENT_PORT_ERR]		= "port error",
-		[IBV_EVENT_LID_CHANGE]		= "LID changed",
-		[IBV_EVENT_PKEY_CHANGE]		= "P_Key table changed",
-		[IBV_EVENT_SM_CHANGE]		= "subnet manager changed",
-		[IBV_EVENT_SRQ_ERR]		= "SRQ error",
+		[IBV_EVENT_LID_CHANGE]		= "LID change",
+		[IBV_EVENT_PKEY_CHANGE]		= "P_Key change",
+		[IBV_EVENT_SM_CHANGE]		= "SM change",
+		[IBV_EVENT_SRQ_ERR]		= "SRQ catastrophic error",
 		[IBV_EVENT_SRQ_LIMIT_REACHED]	= "SRQ limit reached",
 		[IBV_EVENT_QP_LAST_WQE_REACHED]	= "last WQE reached",
 		[IBV_EVENT_CLIENT_REREGISTER]	= "client reregistration",
-		[IBV_EVENT_GID_CHANGE]		= "GID table changed",
-		[IBV_EVENT_WQ_FATAL]		= "WQ fatal error",
+		[IBV_EVENT_GID_CHANGE]		= "GID table change",
+		[IBV_EVENT_WQ_FATAL]		= "WQ fatal",
 	};
 
 	return name_in(names, ARRAY_SIZE(names), (unsigned int)event);
@@ -86,14 +86,14 @@ VHCA_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_RNR_RETRY_EXC_ERR]	= "RNR retry counter exceeded",
 		[IBV_WC_LOC_RDD_VIOL_ERR]	= "local RDD violation error",
 		[IBV_WC_REM_INV_RD_REQ_ERR]	= "remote invalid RD request",
-		[IBV_WC_REM_ABORT_ERR]		= "remote aborted error",
+		[IBV_WC_REM_ABORT_ERR]		= "aborted error",
 		[IBV_WC_INV_EECN_ERR]		= "invalid EE context number",
 		[IBV_WC_INV_EEC_STATE_ERR]	= "invalid EE context state",
 		[IBV_WC_FATAL_ERR]		= "fatal error",
 		[IBV_WC_RESP_TIMEOUT_ERR]	= "response timeout error",
 		[IBV_WC_GENERAL_ERR]		= "general error",
-		[IBV_WC_TM_ERR]			= "tag matching error",
-		[IBV_WC_TM_RNDV_INCOMPLETE]	= "tag matching rendezvous incomplete",
+		[IBV_WC_TM_ERR]			= "TM error",
+		[IBV_WC_TM_RNDV_INCOMPLETE]	= "TM software rendezvous",
 	};
 
 	return name_in(names, ARRAY_SIZE(names), (unsigned int)status);

@@ -49,12 +49,12 @@ struct ibv_device *vhca_device_of_file(int fd);
 struct vhca_uar;
 
 /**
- * struct vhca_slot - doorbell and record of one QP or CQ
+ * struct vhca_slot - doorbell and record of one QP, CQ or SRQ
  * @uar: the UAR that it is in.
  * @index: its line there.
  * @doorbell: where to store doorbells.
  * @kick_needed: word of the UAR page that asks for kicks.
- * @record: its struct vhca_qp_dbr or vhca_cq_dbr.
+ * @record: its struct vhca_qp_dbr, vhca_cq_dbr or vhca_srq_dbr.
  * @kick_arg: argument of the kick.
  */
 struct vhca_slot {
@@ -66,27 +66,38 @@ struct vhca_slot {
 	unsigned long kick_arg;
 };
 
-#define VHCA_QP_TABLE_SHIFT	12
-#define VHCA_QP_TABLE_SIZE	(1 << VHCA_QP_TABLE_SHIFT)
+#define VHCA_NUM_TABLE_SHIFT	12
+#define VHCA_NUM_TABLE_SIZE	(1 << VHCA_NUM_TABLE_SHIFT)
+
+/**
+ * struct vhca_num_table - objects by their number
+ * @leaves: two levels of VHCA_NUM_TABLE_SIZE entries.
+ */
+struct vhca_num_table {
+	void **leaves[VHCA_NUM_TABLE_SIZE];
+};
 
 /**
  * struct vhca_context - an open device
  * @vctx: what the application sees; its context.mutex protects the channels'
  *	reference counts.
  * @uar_lock: protects @uars and the slots in them.
- * @qp_lock: held while a QP is created or destroyed, from the call to the
- *	kernel until the table agrees, so that a number that is used again never
- *	meets the CQEs of its former owner. Taken before a CQ's lock.
- * @qps: QPs by number, two levels of VHCA_QP_TABLE_SIZE entries. Read by pollers
- *	under their CQ's lock; see vhca_qp_forget().
+ * @num_lock: held while a QP or an SRQ is created or destroyed, from the call to
+ *	the kernel until its table agrees, so that a number that is used again
+ *	never meets the CQEs of its former owner. Taken before a CQ's lock, which
+ *	is taken before an SRQ's.
+ * @qps: QPs by number, but those that only receive for SRQs (XRC_RECV). Read by
+ *	pollers under their CQ's lock; see vhca_num_del().
+ * @srqs: SRQs by number, in the same way.
  */
 struct vhca_context {
 	struct verbs_context vctx;
 	struct vhca_query_device caps;
 	pthread_mutex_t uar_lock;
 	struct vhca_uar *uars;
-	pthread_mutex_t qp_lock;
-	struct vhca_qp **qps[VHCA_QP_TABLE_SIZE];
+	pthread_mutex_t num_lock;
+	struct vhca_num_table qps;
+	struct vhca_num_table srqs;
 };
 
 /**
@@ -103,9 +114,14 @@ struct vhca_mr {
 			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
 			 IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
+/**
+ * struct vhca_ah - address handle
+ * @ibv: what the application sees.
+ * @dgram: the segment of the WQEs that use it, but for the fields of the peer's QP.
+ */
 struct vhca_ah {
 	struct ibv_ah ibv;
-	struct vhca_av av;
+	struct vhca_wqe_dgram dgram;
 };
 
 /**
@@ -167,6 +183,7 @@ struct vhca_send_info {
  * @done: WRs retired; stored by pollers, read by posters.
  * @max_wr: WRs that may be outstanding. So many of the largest size fit, so
  *	that no other check for room is needed.
+ * @dest_segs: segments that name the destination, in each WQE.
  * @info: by basic block, valid at the first of a WQE.
  */
 struct vhca_sq {
@@ -176,6 +193,7 @@ struct vhca_sq {
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t max_inline;
+	uint32_t dest_segs;
 	uint32_t size;
 	uint8_t *buf;
 	struct vhca_send_info *info;
@@ -186,7 +204,7 @@ struct vhca_sq {
 /**
  * struct vhca_rq - receive queue
  * @lock: one poster at a time.
- * @buf: ring of WQEs.
+ * @buf: ring of WQEs. NULL: the QP has no RQ.
  * @pi: WQEs posted.
  * @ci: WQEs completed; stored by pollers, read by posters.
  * @max_wr: WQEs that the ring holds, or 0 when none were asked for.
@@ -205,6 +223,42 @@ struct vhca_rq {
 	uint64_t *wr_id;
 
 	uint32_t ci __attribute__((aligned(64)));
+};
+
+struct vhca_xrcd {
+	struct ibv_xrcd ibv;
+	uint32_t number;
+};
+
+/**
+ * struct vhca_srq - shared receive queue
+ * @ibv: what the application sees.
+ * @cq: of an XRC SRQ: where its receives complete. Else NULL.
+ * @lock: protects all that follows: posters take tags, pollers give them back.
+ * @ring: WQEs.
+ * @pi: WQEs posted.
+ * @max_wr: WQEs of the ring, a power of two, and tags.
+ * @sge_shift: log2 of the segments of a WQE.
+ * @nr_free: tags that are in no WQE.
+ * @free_tags: those tags.
+ * @wr_id: by tag.
+ */
+struct vhca_srq {
+	struct ibv_srq ibv;
+	struct vhca_acks async_acks;
+	struct ibv_cq *cq;
+	struct vhca_buf buf;
+	struct vhca_slot slot;
+
+	struct vhca_lock lock __attribute__((aligned(64)));
+	uint32_t pi;
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t sge_shift;
+	uint32_t nr_free;
+	struct vhca_wqe_data *ring;
+	uint16_t *free_tags;
+	uint64_t *wr_id;
 };
 
 /**
@@ -231,6 +285,11 @@ static inline struct vhca_device *to_vdev(struct ibv_device *ibv)
 	return container_of(ibv, struct vhca_device, ibv);
 }
 
+static inline struct vhca_ah *to_vah(struct ibv_ah *ibv)
+{
+	return container_of(ibv, struct vhca_ah, ibv);
+}
+
 static inline struct vhca_cq *to_vcq(struct ibv_cq *ibv)
 {
 	return container_of(ibv, struct vhca_cq, ibv);
@@ -239,6 +298,16 @@ static inline struct vhca_cq *to_vcq(struct ibv_cq *ibv)
 static inline struct vhca_qp *to_vqp(struct ibv_qp *ibv)
 {
 	return container_of(ibv, struct vhca_qp, ibv);
+}
+
+static inline struct vhca_srq *to_vsrq(struct ibv_srq *ibv)
+{
+	return container_of(ibv, struct vhca_srq, ibv);
+}
+
+static inline struct vhca_xrcd *to_vxrcd(struct ibv_xrcd *ibv)
+{
+	return container_of(ibv, struct vhca_xrcd, ibv);
 }
 
 /* Returns 0 or an errno value. */
@@ -259,6 +328,16 @@ static inline int vhca_minus(int err)
 {
 	errno = err;
 	return -1;
+}
+
+static inline uint32_t vhca_min(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint32_t vhca_max(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
 }
 
 /* Log2 of the smallest power of two that is not less than @n, @n not 0. */
@@ -327,7 +406,7 @@ struct ibv_mr *vhca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off
 struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
 				    struct ibv_cq_init_attr_ex *attr);
 int vhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
-void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp);
+void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp, struct vhca_srq *srq);
 
 /**
  * struct vhca_retired - the WR that a CQE completes
@@ -339,11 +418,18 @@ struct vhca_retired {
 	enum ibv_wc_opcode opcode;
 };
 
+static inline uint32_t vhca_cqe_flags(const struct vhca_cqe *cqe)
+{
+	return be32toh(cqe->flags_qpn) >> VHCA_CQE_FLAGS_SHIFT;
+}
+
 /* poll.c: the CQ's lock is held, but for vhca_poll_cq() */
 struct vhca_cqe *vhca_cq_peek(struct vhca_cq *cq);
 int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_retired *out);
 enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe);
 unsigned int vhca_cqe_wc_flags(const struct vhca_cqe *cqe);
+__be32 vhca_cqe_imm(const struct vhca_cqe *cqe);
+uint8_t vhca_cqe_sl(const struct vhca_cqe *cqe);
 void vhca_cq_consumed(struct vhca_cq *cq);
 int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 
@@ -357,25 +443,44 @@ int vhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 void vhca_channel_get(struct ibv_comp_channel *channel);
 void vhca_channel_put(struct ibv_comp_channel *channel);
 
-/* qp_table.c */
-int vhca_qp_remember(struct vhca_context *ctx, struct vhca_qp *qp);
-void vhca_qp_forget(struct vhca_context *ctx, struct vhca_qp *qp);
+/* num_table.c */
+int vhca_num_add(struct vhca_num_table *table, uint32_t number, void *object);
+void vhca_num_del(struct vhca_num_table *table, uint32_t number);
+void vhca_num_free(struct vhca_num_table *table);
 
-static inline struct vhca_qp *vhca_qp_find(struct vhca_context *ctx, uint32_t qpn)
+static inline void *vhca_num_find(struct vhca_num_table *table, uint32_t number)
 {
-	struct vhca_qp **leaf;
+	uint32_t top = (number & VHCA_QPN_MASK) >> VHCA_NUM_TABLE_SHIFT;
+	void **leaf = __atomic_load_n(&table->leaves[top], __ATOMIC_ACQUIRE);
 
-	leaf = __atomic_load_n(&ctx->qps[qpn >> VHCA_QP_TABLE_SHIFT], __ATOMIC_ACQUIRE);
-	return leaf ? __atomic_load_n(&leaf[qpn & (VHCA_QP_TABLE_SIZE - 1)],
+	return leaf ? __atomic_load_n(&leaf[number & (VHCA_NUM_TABLE_SIZE - 1)],
 				      __ATOMIC_ACQUIRE) : NULL;
 }
+
+/* qp.c */
+struct ibv_qp *vhca_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *vhca_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+void vhca_qp_report_cap(const struct vhca_qp *qp, struct ibv_qp_cap *cap);
+void vhca_qp_clean_cqs(struct vhca_qp *qp);
+
+/* srq.c */
+struct ibv_srq *vhca_create_srq_ex(struct ibv_context *context,
+				   struct ibv_srq_init_attr_ex *attr);
+int vhca_get_srq_num(struct ibv_srq *srq, uint32_t *srqn);
+int vhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
+uint64_t vhca_srq_retire(struct vhca_srq *srq, uint16_t tag);
+
+/* xrcd.c */
+struct ibv_xrcd *vhca_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int vhca_close_xrcd(struct ibv_xrcd *ibxrcd);
 
 /* post_send.c, post_recv.c */
 int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int vhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-/* Bytes of a send WQE before its SGEs or its inline payload, at most. */
-#define VHCA_SEND_HEAD_SIZE	(sizeof(struct vhca_wqe_ctrl) + sizeof(struct vhca_wqe_raddr))
-uint32_t vhca_send_wqe_size(uint32_t max_sge, uint32_t max_inline);
+uint32_t vhca_send_dest_segs(enum ibv_qp_type type);
+uint32_t vhca_send_head_size(enum ibv_qp_type type);
+uint32_t vhca_send_wqe_size(enum ibv_qp_type type, uint32_t max_sge, uint32_t max_inline);
 void vhca_qp_doorbell(struct vhca_qp *qp);
 
 /* av.c */
