@@ -6,7 +6,7 @@
 # make demo       ibv_rc_pingpong in a VM, and what it took
 # make conformance  rdma-core's own tests on vhca and on Soft-RoCE, in a VM
 # make load       insmod both modules into the running kernel; unload undoes it
-# make install    modules, library, vhcarun, headers, pkg-config; uninstall undoes it
+# make install    modules, library, vhcarun, headers, udev rule; uninstall undoes it
 #
 # Modules are built in build/<kernel release>/, where the sources are links, so
 # that builds for several kernels stay out of each other's way.
