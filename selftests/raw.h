@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
@@ -78,6 +79,13 @@ struct raw_qp {
 	uint8_t		*buf;
 	uint16_t	sq_pi;
 	uint16_t	rq_pi;
+};
+
+struct raw_srq {
+	struct raw_ctx	*ctx;
+	struct vhca_create_srq made;
+	uint8_t		*buf;
+	uint16_t	pi;
 };
 
 /* A completion in host byte order. */
@@ -372,6 +380,12 @@ static inline struct vhca_cq_dbr *raw_cq_dbr(struct raw_cq *cq)
 	return (struct vhca_cq_dbr *)cq->ctx->dbr_page + cq->made.slot;
 }
 
+/* A queue is in memory of the user, or the kernel's to be mapped. */
+static inline void *raw_queue(int fd, uint64_t addr, uint64_t offset, uint64_t size)
+{
+	return addr ? (void *)(uintptr_t)addr : raw_map(fd, offset, size);
+}
+
 /* The caller has filled in cqe, comp_vector, channel_fd and cookie of @made. */
 static inline int raw_make_cq(struct raw_ctx *ctx, struct raw_cq *cq)
 {
@@ -384,7 +398,8 @@ static inline int raw_make_cq(struct raw_ctx *ctx, struct raw_cq *cq)
 	if (err)
 		return err;
 	ctx->slot++;
-	cq->ring = raw_map(ctx->fd, cq->made.buf_offset, cq->made.buf_size);
+	cq->ring = raw_queue(ctx->fd, cq->made.buf_addr, cq->made.buf_offset,
+			     cq->made.buf_size);
 	return cq->ring ? 0 : -ENOMEM;
 }
 
@@ -514,24 +529,31 @@ static inline struct vhca_qp_dbr *raw_qp_dbr(struct raw_qp *qp)
 	return (struct vhca_qp_dbr *)qp->ctx->dbr_page + qp->made.slot;
 }
 
-/* The caller has filled in shifts and cookie of @made. */
+/*
+ * The caller has filled in shifts and cookie of @made, and type, srqn, xrcd where they
+ * are not those of an RC QP with an RQ. No @rcq: it receives nothing.
+ */
 static inline int raw_make_qp(struct raw_ctx *ctx, struct raw_qp *qp, struct raw_cq *scq,
 			      struct raw_cq *rcq)
 {
 	int err;
 
 	qp->ctx = ctx;
-	qp->made.type = VHCA_QPT_RC;
+	if (!qp->made.type)
+		qp->made.type = VHCA_QPT_RC;
+	if (qp->made.type == VHCA_QPT_XRC_RECV)
+		return raw_ioctl(ctx->fd, VHCA_IOC_CREATE_QP, &qp->made);
 	qp->made.pd = ctx->pd;
 	qp->made.send_cqn = scq->made.cqn;
-	qp->made.recv_cqn = rcq->made.cqn;
+	qp->made.recv_cqn = rcq ? rcq->made.cqn : 0;
 	qp->made.uar = ctx->uar.uar;
 	qp->made.slot = ctx->slot;
 	err = raw_ioctl(ctx->fd, VHCA_IOC_CREATE_QP, &qp->made);
 	if (err)
 		return err;
 	ctx->slot++;
-	qp->buf = raw_map(ctx->fd, qp->made.buf_offset, qp->made.buf_size);
+	qp->buf = raw_queue(ctx->fd, qp->made.buf_addr, qp->made.buf_offset,
+			    qp->made.buf_size);
 	return qp->buf ? 0 : -ENOMEM;
 }
 
@@ -548,6 +570,37 @@ static inline int raw_qp(struct raw_ctx *ctx, struct raw_qp *qp, struct raw_cq *
 	qp->made.rq_sge_shift = RAW_SGE_SHIFT;
 	qp->made.cookie = (uintptr_t)qp;
 	return raw_make_qp(ctx, qp, scq, rcq);
+}
+
+/* A QP of any type; an XRC_RECV QP in the domain @xrcd. */
+static inline int raw_qp_of(struct raw_ctx *ctx, struct raw_qp *qp, uint32_t type,
+			    struct raw_cq *cq, uint32_t xrcd)
+{
+	bool receives = type != VHCA_QPT_XRC_SEND && type != VHCA_QPT_XRC_RECV;
+
+	memset(qp, 0, sizeof(*qp));
+	qp->made.type = type;
+	qp->made.xrcd = xrcd;
+	qp->made.cookie = (uintptr_t)qp;
+	if (type != VHCA_QPT_XRC_RECV)
+		qp->made.sq_shift = RAW_SQ_SHIFT;
+	if (receives) {
+		qp->made.rq_shift = RAW_RQ_SHIFT;
+		qp->made.rq_sge_shift = RAW_SGE_SHIFT;
+	}
+	return raw_make_qp(ctx, qp, cq, receives ? cq : NULL);
+}
+
+/* A QP of the type @type whose receives come from an SRQ. */
+static inline int raw_qp_srq(struct raw_ctx *ctx, struct raw_qp *qp, uint32_t type,
+			     struct raw_cq *cq, uint32_t srqn)
+{
+	memset(qp, 0, sizeof(*qp));
+	qp->made.type = type;
+	qp->made.srqn = srqn;
+	qp->made.cookie = (uintptr_t)qp;
+	qp->made.sq_shift = RAW_SQ_SHIFT;
+	return raw_make_qp(ctx, qp, cq, cq);
 }
 
 static inline int raw_destroy_qp(struct raw_qp *qp)
@@ -605,16 +658,32 @@ static inline int raw_goto(struct raw_qp *qp, uint8_t state)
 	return raw_modify(qp, VHCA_QP_STATE, &attr);
 }
 
+/* What each type requires; for the steps that a QP climbs. */
+static inline uint32_t raw_step_mask(uint32_t type, uint8_t state)
+{
+	const uint32_t responder = VHCA_QP_MAX_DEST_RD_ATOMIC | VHCA_QP_MIN_RNR_TIMER;
+	const uint32_t psn = VHCA_QP_STATE | VHCA_QP_SQ_PSN;
+
+	switch (state) {
+	case VHCA_QPS_INIT:
+		return type == VHCA_QPT_UD ? (RAW_INIT_MASK & ~VHCA_QP_ACCESS_FLAGS) |
+					     VHCA_QP_QKEY : RAW_INIT_MASK;
+	case VHCA_QPS_RTR:
+		if (type == VHCA_QPT_UD)
+			return VHCA_QP_STATE;
+		return type == VHCA_QPT_UC || type == VHCA_QPT_XRC_SEND ?
+		       RAW_RTR_MASK & ~responder : RAW_RTR_MASK;
+	default:
+		if (type == VHCA_QPT_XRC_RECV)
+			return psn | VHCA_QP_TIMEOUT;
+		return type == VHCA_QPT_UC || type == VHCA_QPT_UD ? psn : RAW_RTS_MASK;
+	}
+}
+
 static inline int raw_step(struct raw_qp *qp, uint8_t state, struct vhca_qp_attr attr)
 {
-	static const uint32_t mask[] = {
-		[VHCA_QPS_INIT] = RAW_INIT_MASK,
-		[VHCA_QPS_RTR] = RAW_RTR_MASK,
-		[VHCA_QPS_RTS] = RAW_RTS_MASK,
-	};
-
 	attr.state = state;
-	return raw_modify(qp, mask[state], &attr);
+	return raw_modify(qp, raw_step_mask(qp->made.type, state), &attr);
 }
 
 /* From RESET up to @state. */
@@ -645,6 +714,8 @@ static inline int raw_reset_qp(struct raw_qp *qp)
 	struct vhca_uar_slot *slot = (struct vhca_uar_slot *)qp->ctx->uar_page + qp->made.slot;
 	int err;
 
+	if (!qp->made.slot)
+		return raw_goto(qp, VHCA_QPS_RESET);
 	__atomic_store_n(&slot->doorbell, 0, __ATOMIC_RELEASE);
 	err = raw_goto(qp, VHCA_QPS_RESET);
 	if (err)
@@ -754,6 +825,89 @@ static inline int raw_recv_sge(struct raw_qp *qp, struct vhca_wqe_data sge)
 static inline int raw_recv(struct raw_qp *qp, const struct raw_mr *mr, size_t offset, uint32_t len)
 {
 	return raw_recv_sge(qp, raw_sge(mr, offset, len));
+}
+
+/* Shared receive queues */
+
+#define RAW_SRQ_SHIFT	4
+
+/* The caller has filled in what is to be of another than a basic SRQ, and sizes. */
+static inline int raw_make_srq(struct raw_ctx *ctx, struct raw_srq *srq)
+{
+	int err;
+
+	srq->ctx = ctx;
+	srq->made.pd = ctx->pd;
+	srq->made.uar = ctx->uar.uar;
+	srq->made.slot = ctx->slot;
+	err = raw_ioctl(ctx->fd, VHCA_IOC_CREATE_SRQ, &srq->made);
+	if (err)
+		return err;
+	ctx->slot++;
+	srq->buf = raw_queue(ctx->fd, srq->made.buf_addr, srq->made.buf_offset,
+			     srq->made.buf_size);
+	return srq->buf ? 0 : -ENOMEM;
+}
+
+static inline int raw_srq(struct raw_ctx *ctx, struct raw_srq *srq, uint32_t limit)
+{
+	memset(srq, 0, sizeof(*srq));
+	srq->made.shift = RAW_SRQ_SHIFT;
+	srq->made.sge_shift = RAW_SGE_SHIFT;
+	srq->made.limit = limit;
+	srq->made.cookie = (uintptr_t)srq;
+	return raw_make_srq(ctx, srq);
+}
+
+static inline int raw_xrc_srq(struct raw_ctx *ctx, struct raw_srq *srq, struct raw_cq *cq,
+			      uint32_t xrcd)
+{
+	memset(srq, 0, sizeof(*srq));
+	srq->made.type = 1;
+	srq->made.xrcd = xrcd;
+	srq->made.cqn = cq->made.cqn;
+	srq->made.shift = RAW_SRQ_SHIFT;
+	srq->made.sge_shift = RAW_SGE_SHIFT;
+	srq->made.cookie = (uintptr_t)srq;
+	return raw_make_srq(ctx, srq);
+}
+
+static inline int raw_destroy_srq(struct raw_srq *srq, struct vhca_destroy_srq *d)
+{
+	struct vhca_destroy_srq mine = {};
+
+	if (!d)
+		d = &mine;
+	d->srqn = srq->made.srqn;
+	return raw_ioctl(srq->ctx->fd, VHCA_IOC_DESTROY_SRQ, d);
+}
+
+/* One WQE of one SGE, tagged with its index in the ring. */
+static inline void raw_srq_recv(struct raw_srq *srq, const struct raw_mr *mr, size_t offset,
+				uint32_t len)
+{
+	uint16_t i = srq->pi & ((1u << srq->made.shift) - 1);
+	struct vhca_wqe_recv_head *head = (void *)(srq->buf +
+		((size_t)i << (VHCA_WQE_SEG_SHIFT + srq->made.sge_shift)));
+	struct vhca_wqe_data *sge = (void *)(head + 1);
+	struct vhca_srq_dbr *dbr = (struct vhca_srq_dbr *)srq->ctx->dbr_page + srq->made.slot;
+
+	*head = (struct vhca_wqe_recv_head) { .tag = htobe16(i) };
+	sge[0] = raw_sge(mr, offset, len);
+	if (srq->made.sge_shift > 1)
+		sge[1] = (struct vhca_wqe_data) { .lkey = htobe32(VHCA_INVALID_LKEY) };
+	raw_store32(&dbr->pi, ++srq->pi);
+}
+
+/* XRC domains */
+
+static inline int raw_open_xrcd(struct raw_ctx *ctx, int fd, uint32_t oflags, uint32_t *xrcd)
+{
+	struct vhca_open_xrcd o = { .fd = fd, .oflags = oflags };
+	int err = raw_ioctl(ctx->fd, VHCA_IOC_OPEN_XRCD, &o);
+
+	*xrcd = o.xrcd;
+	return err;
 }
 
 /*
