@@ -153,9 +153,9 @@ FIXTURE_SETUP(types)
 
 	ASSERT_EQ(0, raw_open(&self->ctx, 0));
 	ASSERT_EQ(0, raw_cq(&self->ctx, &self->cq, 256, VHCA_INVALID_FD));
-	if (variant->type == VHCA_QPT_XRC_RECV) {
-		ASSERT_EQ(0, raw_open_xrcd(&self->ctx, VHCA_INVALID_FD, O_CREAT, &xrcd));
-	}
+	ASSERT_EQ(0, raw_open_xrcd(&self->ctx, VHCA_INVALID_FD, O_CREAT, &xrcd));
+	if (variant->type != VHCA_QPT_XRC_RECV)
+		xrcd = 0;
 	ASSERT_EQ(0, raw_qp_of(&self->ctx, &self->qp, variant->type, &self->cq, xrcd));
 	self->attr = raw_attr(self->ctx.lid, self->qp.made.qpn);
 	self->attr.qkey = 0x12345;
