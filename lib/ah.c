@@ -18,7 +18,7 @@ static int check_attr(const struct vhca_context *ctx, const struct ibv_ah_attr *
 {
 	if (!attr->port_num || attr->port_num > ctx->caps.num_ports)
 		return EINVAL;
-	if (attr->sl > MAX_SL || attr->is_global > 1)
+	if (attr->sl > MAX_SL)
 		return EINVAL;
 	if (attr->is_global ? attr->grh.flow_label > FLOW_MASK : !attr->dlid)
 		return EINVAL;
