@@ -102,10 +102,21 @@ void vdev_regs_init(struct vdev *dev)
 	vdev_reg_write(dev, VHCA_REG_MAX_MCAST_QP, VDEV_MAX_MCAST_QP);
 }
 
+/* Only a reset helps. Who has an async EQ is told there, too. */
 static void admin_fatal(struct vdev *dev, const char *why)
 {
 	dev_dbg_ratelimited(&dev->pdev->dev, "admin queue: %s\n", why);
+	dev->enabled = false;
 	vdev_reg_write(dev, VHCA_REG_STATUS, VHCA_STATUS_FATAL);
+	vdev_async_event(dev, VHCA_EQE_DEVICE_FATAL, 0);
+}
+
+void vdev_break(struct vdev *dev)
+{
+	mutex_lock(&dev->admin_lock);
+	if (dev->enabled)
+		admin_fatal(dev, "broken on request");
+	mutex_unlock(&dev->admin_lock);
 }
 
 static void admin_reset(struct vdev *dev)
@@ -230,7 +241,6 @@ static void admin_run(struct vdev *dev)
 
 	while ((pi = vdev_reg_read(dev, VHCA_REG_ASQ_DB)) != dev->asq_ci) {
 		if (pi - dev->asq_ci > 1u << dev->admin_shift) {
-			dev->enabled = false;
 			admin_fatal(dev, "producer index beyond the ring");
 			return;
 		}

@@ -18,7 +18,7 @@ static u8 mkey_check(const struct vhca_cmd_create_mkey *in)
 
 	if (length > VDEV_MAX_MR_SIZE || iova + length < iova)
 		return VHCA_CMD_BAD_PARAM;
-	if (be32_to_cpu(in->access) & ~VHCA_MKEY_ACCESS)
+	if (be32_to_cpu(in->access) & ~(VHCA_MKEY_ACCESS | VHCA_MKEY_VIRTUAL))
 		return VHCA_CMD_BAD_PARAM;
 	switch (be32_to_cpu(in->kind)) {
 	case VHCA_MKEY_PAGES:

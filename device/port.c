@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The port. It is always up: its fabric is this machine. It has one GID, made
- * from its GUID, and one P_Key. Numbers are those of the verbs.
+ * The port. Its fabric is this machine, so it is up, unless an administrator says that
+ * the link is down. It has one GID, made from its GUID, and one P_Key. Numbers are
+ * those of the verbs.
  */
 #include "vdev.h"
 
 #define PORT_NUMBER		1
+#define PORT_DOWN		1
 #define PORT_ACTIVE		4
+#define PORT_PHYS_POLLING	2
 #define PORT_PHYS_LINK_UP	5
 #define PORT_MTU_4096		5
 #define PORT_VL0		1
@@ -31,6 +34,7 @@ static u8 check_port(const struct vhca_cmd *cmd, u32 entries)
 u8 vdev_query_port(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done)
 {
 	struct vhca_prm_port *port = &done->port;
+	bool down = READ_ONCE(dev->link_down);
 	u8 status = check_port(cmd, 1);
 
 	if (status)
@@ -40,8 +44,8 @@ u8 vdev_query_port(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd
 	port->pkey_tbl_len = cpu_to_be16(PORT_PKEYS);
 	port->lid = cpu_to_be16(vdev_lid(dev));
 	port->sm_lid = cpu_to_be16(PORT_SM_LID);
-	port->state = PORT_ACTIVE;
-	port->phys_state = PORT_PHYS_LINK_UP;
+	port->state = down ? PORT_DOWN : PORT_ACTIVE;
+	port->phys_state = down ? PORT_PHYS_POLLING : PORT_PHYS_LINK_UP;
 	port->max_mtu = PORT_MTU_4096;
 	port->active_mtu = PORT_MTU_4096;
 	port->max_vl_num = PORT_VL0;
@@ -68,6 +72,14 @@ struct vdev *vdev_by_gid(const u8 *gid)
 		return NULL;
 	vdev_gid(dev, its);
 	return memcmp(its, gid, sizeof(its)) ? NULL : dev;
+}
+
+void vdev_link_set(struct vdev *dev, bool up)
+{
+	/* The state before the event: who hears of it asks for the state. */
+	if (xchg(&dev->link_down, !up) == up)
+		vdev_async_event(dev, up ? VHCA_EQE_PORT_ACTIVE : VHCA_EQE_PORT_ERR,
+				 PORT_NUMBER);
 }
 
 u8 vdev_query_gid(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done)

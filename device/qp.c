@@ -12,6 +12,11 @@ static void qp_ring(struct vdev_db *db)
 	vdev_qp_run(container_of(db, struct vdev_qp, db));
 }
 
+static void qp_ring_bf(struct vdev_db *db)
+{
+	vdev_qp_run(container_of(db, struct vdev_qp, bf_db));
+}
+
 static enum hrtimer_restart qp_timer(struct hrtimer *timer)
 {
 	struct vdev_qp *qp = container_of(timer, struct vdev_qp, send.timer);
@@ -24,10 +29,18 @@ static enum hrtimer_restart qp_timer(struct hrtimer *timer)
 #define QP_TYPES	(BIT(VHCA_PRM_QPT_RC) | BIT(VHCA_PRM_QPT_UC) | BIT(VHCA_PRM_QPT_UD) | \
 			 BIT(VHCA_PRM_QPT_XRC_SEND) | BIT(VHCA_PRM_QPT_XRC_RECV))
 
-/* Flags that a QP of a type may have. */
-static u8 qp_flags(u8 type)
+/* Flags that such a QP may have. */
+static u8 qp_flags(u32 type, bool rq)
 {
-	return type == VHCA_PRM_QPT_UD ? VHCA_QPF_BLOCK_LOOPBACK : 0;
+	u8 flags = 0;
+
+	if (type != VHCA_PRM_QPT_XRC_RECV)
+		flags |= VHCA_QPF_SIGNATURE | VHCA_QPF_BLUEFLAME;
+	if (type == VHCA_PRM_QPT_UD)
+		flags |= VHCA_QPF_BLOCK_LOOPBACK;
+	else if (rq)
+		flags |= VHCA_QPF_SCATTER_CQE;
+	return flags;
 }
 
 /* Are the fields in range, and those zero of what such a QP does not have? */
@@ -38,7 +51,8 @@ static bool qp_shape_ok(const struct vhca_cmd_create_qp *in)
 	bool xrc = xrc_recv || type == VHCA_PRM_QPT_XRC_SEND;
 
 	if (type > VHCA_PRM_QPT_XRC_RECV || !(BIT(type) & QP_TYPES) ||
-	    in->flags & ~qp_flags(type) || in->bf_slot ||
+	    in->flags & ~qp_flags(type, !xrc && !in->srqn) ||
+	    (in->bf_slot && !(in->flags & VHCA_QPF_BLUEFLAME)) ||
 	    in->sq_shift > VHCA_SQ_MAX_SHIFT || in->rq_shift > VHCA_RQ_MAX_SHIFT ||
 	    in->rq_sge_shift > VHCA_RQ_MAX_SGE_SHIFT ||
 	    memchr_inv(in->rsvd, 0, sizeof(in->rsvd)))
@@ -146,9 +160,34 @@ static struct vdev_qp *qp_alloc(struct vdev *dev)
 	INIT_LIST_HEAD(&qp->work);
 	INIT_LIST_HEAD(&qp->mcast);
 	qp->db.ring = qp_ring;
+	qp->bf_db.ring = qp_ring_bf;
 	hrtimer_init(&qp->send.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	qp->send.timer.function = qp_timer;
 	return qp;
+}
+
+static u8 qp_bind(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
+{
+	u32 uar = be32_to_cpu(in->uar);
+	u8 status;
+
+	if (!qp->dbr)
+		return VHCA_CMD_OK;
+	status = vdev_uar_bind(qp->dev, uar, be32_to_cpu(in->slot), &qp->db);
+	if (status || !(in->flags & VHCA_QPF_BLUEFLAME))
+		return status;
+	status = vdev_uar_bind(qp->dev, uar, in->bf_slot, &qp->bf_db);
+	if (status)
+		vdev_uar_unbind(&qp->db);
+	return status;
+}
+
+static void qp_unbind(struct vdev_qp *qp)
+{
+	if (qp->dbr)
+		vdev_uar_unbind(&qp->db);
+	if (qp->create_flags & VHCA_QPF_BLUEFLAME)
+		vdev_uar_unbind(&qp->bf_db);
 }
 
 u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd,
@@ -174,9 +213,7 @@ u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
 		goto err_domain;
 	}
-	if (qp->dbr)
-		status = vdev_uar_bind(dev, be32_to_cpu(in->uar),
-				       be32_to_cpu(in->slot), &qp->db);
+	status = qp_bind(qp, in);
 	if (status)
 		goto err_erase;
 	qp_count_users(qp, 1);
@@ -228,6 +265,8 @@ static void qp_reset(struct vdev_qp *qp)
 		WRITE_ONCE(qp->dbr->rq_watch, 0);
 		vdev_db_forget(&qp->db);
 	}
+	if (qp->create_flags & VHCA_QPF_BLUEFLAME)
+		vdev_db_forget(&qp->bf_db);
 }
 
 static void qp_free(struct vdev *dev, struct vdev_qp *qp)
@@ -236,8 +275,7 @@ static void qp_free(struct vdev *dev, struct vdev_qp *qp)
 	qp_reset(qp);
 	qp_unlock(qp);
 	xa_erase(&dev->qps, qp->qpn);
-	if (qp->dbr)
-		vdev_uar_unbind(&qp->db);
+	qp_unbind(qp);
 	vdev_mcast_unlink_qp(qp);
 	vdev_engine_drop_qp(qp);
 	synchronize_srcu_expedited(&vdev_srcu);

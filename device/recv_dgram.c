@@ -29,6 +29,7 @@ u8 vdev_recv_datagram(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_recv *recv = &qp->recv;
 	struct vdev_sgl *bad;
+	u8 verr;
 
 	if (req->qkey != be32_to_cpu(qp->attr.qkey)) {
 		vdev_count(qp->dev, VDEV_QKEY_VIOLATIONS);
@@ -36,9 +37,9 @@ u8 vdev_recv_datagram(struct vdev_qp *qp, const struct vdev_request *req)
 	}
 	if (is_blocked(qp, req) || vdev_recv_take(qp) != VDEV_ACK)
 		return VDEV_SILENCE;
-	if (!vdev_recv_list(qp))
-		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR, VHCA_VERR_WQE_SEG,
-				      VDEV_NAK_OP);
+	verr = vdev_recv_list(qp);
+	if (verr)
+		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR, verr, VDEV_NAK_OP);
 	if (VHCA_GRH_SIZE + req->length > recv->sgl.length)
 		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_LEN_ERR, VHCA_VERR_RQ_SIZE,
 				      VDEV_NAK_INVALID);

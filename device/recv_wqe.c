@@ -69,20 +69,46 @@ u8 vdev_recv_take(struct vdev_qp *qp)
 	return n ? VDEV_ACK : VDEV_RNR;
 }
 
-bool vdev_recv_list(struct vdev_qp *qp)
+/* Where WQEs are signed the first segment is a head. */
+static u8 rq_list(struct vdev_qp *qp)
+{
+	struct vdev_recv *recv = &qp->recv;
+	const struct vhca_wqe_recv_head *head = (const void *)recv->wqe;
+	u32 heads = qp->create_flags & VHCA_QPF_SIGNATURE ? 1 : 0;
+	u32 nsegs = 1u << qp->rq_sge_shift;
+	u32 used;
+
+	if (!vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
+			   recv->wqe + heads, nsegs - heads))
+		return VHCA_VERR_WQE_SEG;
+	if (!heads)
+		return VHCA_VERR_NONE;
+	vdev_count(qp->dev, VDEV_SIGNATURES);
+	if (head->tag || head->rsvd0 || memchr_inv(head->rsvd, 0, sizeof(head->rsvd)))
+		return VHCA_VERR_WQE_SEG;
+	/* The sentinel, if there is one, is signed, what lies behind it is not. */
+	used = min(heads + recv->sgl.nsegs + 1, nsegs);
+	return vdev_xor(recv->wqe, used * VHCA_WQE_SEG_SIZE) == VDEV_SIGNED ?
+	       VHCA_VERR_NONE : VHCA_VERR_WQE_SIGNATURE;
+}
+
+static u8 srq_list(struct vdev_qp *qp)
 {
 	struct vdev_recv *recv = &qp->recv;
 	const struct vhca_wqe_recv_head *head = (const void *)recv->wqe;
 	struct vdev_srq *srq = recv_srq(qp);
 
-	if (vdev_qp_has_rq(qp))
-		return vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
-				     recv->wqe, 1u << qp->rq_sge_shift);
 	if (!srq || head->rsvd0 || head->signature ||
-	    memchr_inv(head->rsvd, 0, sizeof(head->rsvd)))
-		return false;
-	return vdev_sgl_init(&recv->sgl, qp->dev, srq->pd, VHCA_MKEY_LOCAL_WRITE,
-			     recv->wqe + 1, (1u << srq->sge_shift) - 1);
+	    memchr_inv(head->rsvd, 0, sizeof(head->rsvd)) ||
+	    !vdev_sgl_init(&recv->sgl, qp->dev, srq->pd, VHCA_MKEY_LOCAL_WRITE,
+			   recv->wqe + 1, (1u << srq->sge_shift) - 1))
+		return VHCA_VERR_WQE_SEG;
+	return VHCA_VERR_NONE;
+}
+
+u8 vdev_recv_list(struct vdev_qp *qp)
+{
+	return vdev_qp_has_rq(qp) ? rq_list(qp) : srq_list(qp);
 }
 
 static u32 recv_flags(const struct vdev_request *req, u8 status)
@@ -130,6 +156,12 @@ void vdev_recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
 		cqe.srqn = cpu_to_be32(srq->srqn);
 		cqe.flags_qpn |= cpu_to_be32(VHCA_CQE_F_SRQ << VHCA_CQE_FLAGS_SHIFT);
 	}
+	if (recv->in_cqe) {
+		memcpy(cqe.payload, recv->payload, sizeof(cqe.payload));
+		cqe.flags_qpn |= cpu_to_be32(VHCA_CQE_F_PAYLOAD << VHCA_CQE_FLAGS_SHIFT);
+		vdev_count(qp->dev, VDEV_CQE_PAYLOADS);
+	}
+	recv->in_cqe = false;
 	recv->held = false;
 	recv->busy = false;
 	vdev_count(qp->dev, VDEV_RECV_WQES);

@@ -88,6 +88,36 @@ static u8 recv_ready(struct vdev_qp *qp, struct vdev_response *resp)
 	return VDEV_RNR;
 }
 
+/*
+ * Does the CQE take the message along? Only a whole one, and only where software finds
+ * the memory of every segment by its address, to copy it there.
+ */
+static bool recv_in_cqe(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_sgl sgl = qp->recv.sgl;
+
+	if (!(qp->create_flags & VHCA_QPF_SCATTER_CQE) || !req->first || !req->last ||
+	    !req->length || req->length > VHCA_CQE_PAYLOAD)
+		return false;
+	sgl.access |= VHCA_MKEY_VIRTUAL;
+	return vdev_sgl_check(&sgl);
+}
+
+/* To where the segments of the receive WQE say, or to its CQE. */
+static struct vdev_sgl *recv_move(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_recv *recv = &qp->recv;
+	struct vdev_sgl to = { .inl = recv->payload };
+	struct vdev_sgl *bad;
+
+	if (!recv_in_cqe(qp, req))
+		return vdev_sgl_copy(&recv->sgl, req->payload, req->length);
+	memset(recv->payload, 0, sizeof(recv->payload));
+	bad = vdev_sgl_copy(&to, req->payload, req->length);
+	recv->in_cqe = !bad;
+	return bad;
+}
+
 /* Move the payload of a SEND; enum vdev_answer. */
 static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 {
@@ -97,7 +127,7 @@ static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 	if (recv->offset + req->length > recv->sgl.length)
 		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_LEN_ERR, VHCA_VERR_RQ_SIZE,
 				      VDEV_NAK_INVALID);
-	bad = vdev_sgl_copy(&recv->sgl, req->payload, req->length);
+	bad = recv_move(qp, req);
 	if (bad == req->payload)
 		return VDEV_LOCAL;
 	if (bad)
@@ -114,12 +144,14 @@ static u8 recv_send(struct vdev_qp *qp, const struct vdev_request *req,
 {
 	if (req->first) {
 		u8 answer = recv_ready(qp, resp);
+		u8 verr;
 
 		if (answer != VDEV_ACK)
 			return answer;
-		if (!vdev_recv_list(qp))
-			return vdev_recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR,
-					      VHCA_VERR_WQE_SEG, VDEV_NAK_OP);
+		verr = vdev_recv_list(qp);
+		if (verr)
+			return vdev_recv_fail(qp, req, VHCA_CQE_LOC_QP_OP_ERR, verr,
+					      VDEV_NAK_OP);
 	}
 	return recv_payload(qp, req);
 }
@@ -351,12 +383,23 @@ static void recv_dropped(struct vdev *dev, const struct vdev_request *req)
 		vdev_count(dev, VDEV_DROPPED);
 }
 
+/* With a link down, at either end, nothing arrives. */
+static bool recv_arrives(const struct vdev_qp *qp, const struct vdev_request *req)
+{
+	const struct vdev *from = vdev_by_lid(req->slid);
+
+	return from && !READ_ONCE(from->link_down) && !READ_ONCE(qp->dev->link_down);
+}
+
 void vdev_respond_qp(struct vdev_qp *qp, const struct vdev_request *req,
 		     struct vdev_response *resp)
 {
-	mutex_lock(&qp->recv.lock);
-	resp->answer = recv_message(qp, req, resp);
-	mutex_unlock(&qp->recv.lock);
+	resp->answer = VDEV_SILENCE;
+	if (recv_arrives(qp, req)) {
+		mutex_lock(&qp->recv.lock);
+		resp->answer = recv_message(qp, req, resp);
+		mutex_unlock(&qp->recv.lock);
+	}
 	if (resp->answer == VDEV_SILENCE)
 		recv_dropped(qp->dev, req);
 }

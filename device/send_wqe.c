@@ -117,6 +117,59 @@ static void fetch_segs(struct vdev_qp *qp, u32 nsegs)
 	memcpy(qp->send.wqe + n, qp->buf.addr, len - n);
 }
 
+/*
+ * Copy the WQE from a doorbell line, if it is there. Software writes a line when the
+ * record is up to date, from its end to its start: so when the line begins as it did
+ * and nothing was posted behind the WQE, what was copied between is one piece.
+ */
+static u32 fetch_line(struct vdev_qp *qp, const struct vdev_db *db,
+		      struct vhca_wqe_ctrl *ctrl)
+{
+	const u64 *line = vdev_db_line(db);
+	u64 block[VHCA_WQEBB_SIZE / sizeof(u64)];
+	u32 ds;
+
+	block[0] = READ_ONCE(line[0]);
+	smp_rmb();	/* pairs with software's store barrier between the two parts */
+	memcpy(block + 1, line + 1, sizeof(block) - sizeof(block[0]));
+	smp_rmb();	/* pairs with software's store barrier between record and line */
+	memcpy(ctrl, block, sizeof(*ctrl));
+	ds = be32_to_cpu(ctrl->qpn_ds) & VHCA_WQE_DS_MASK;
+	if (!ds || ds > VHCA_WQEBB_SIZE / VHCA_WQE_SEG_SIZE ||
+	    be32_to_cpu(ctrl->qpn_ds) >> VHCA_WQE_QPN_SHIFT != qp->qpn ||
+	    be32_to_cpu(ctrl->idx_opcode) >> VHCA_WQE_IDX_SHIFT != qp->send.ci ||
+	    READ_ONCE(line[0]) != block[0] || vdev_send_posted(qp) != 1)
+		return 0;
+	memcpy(qp->send.wqe, block + 2, sizeof(block) - sizeof(*ctrl));
+	qp->send.nbb = 1;
+	vdev_count(qp->dev, VDEV_BLUEFLAMES);
+	return ds;
+}
+
+/* Copy the WQE; its length in segments, 0 when that makes no sense. */
+static u32 fetch(struct vdev_qp *qp, struct vhca_wqe_ctrl *ctrl, int posted)
+{
+	u32 ds = 0;
+
+	if (posted == 1 && qp->create_flags & VHCA_QPF_BLUEFLAME)
+		ds = fetch_line(qp, &qp->db, ctrl) ?: fetch_line(qp, &qp->bf_db, ctrl);
+	if (ds)
+		return ds;
+	ds = fetch_ctrl(qp, ctrl, posted);
+	if (ds)
+		fetch_segs(qp, ds - 1);
+	return ds;
+}
+
+static bool signature_ok(const struct vdev_qp *qp, const struct vhca_wqe_ctrl *ctrl, u32 ds)
+{
+	if (!(qp->create_flags & VHCA_QPF_SIGNATURE))
+		return true;
+	vdev_count(qp->dev, VDEV_SIGNATURES);
+	return (vdev_xor(ctrl, sizeof(*ctrl)) ^
+		vdev_xor(qp->send.wqe, (ds - 1) * VHCA_WQE_SEG_SIZE)) == VDEV_SIGNED;
+}
+
 /* The form of an opcode in such a QP, 0 when it has no such opcode. */
 static u16 send_form(const struct vdev_qp *qp, u8 opcode)
 {
@@ -130,7 +183,8 @@ static bool head_ok(struct vdev_qp *qp, const struct vhca_wqe_ctrl *ctrl)
 	return be32_to_cpu(ctrl->idx_opcode) >> VHCA_WQE_IDX_SHIFT == qp->send.ci &&
 	       be32_to_cpu(ctrl->qpn_ds) >> VHCA_WQE_QPN_SHIFT == qp->qpn &&
 	       !(ctrl->flags & ~WQE_FLAGS) &&
-	       !ctrl->signature && !ctrl->rsvd[0] && !ctrl->rsvd[1] &&
+	       (!ctrl->signature || qp->create_flags & VHCA_QPF_SIGNATURE) &&
+	       !ctrl->rsvd[0] && !ctrl->rsvd[1] &&
 	       (!ctrl->imm || qp->send.form & IMM);
 }
 
@@ -253,7 +307,7 @@ u8 vdev_send_fetch(struct vdev_qp *qp, int posted, u8 *verr)
 {
 	struct vdev_send *send = &qp->send;
 	struct vhca_wqe_ctrl ctrl;
-	u32 ds = fetch_ctrl(qp, &ctrl, posted);
+	u32 ds = fetch(qp, &ctrl, posted);
 
 	send->flags = ctrl.flags;
 	send->imm = ctrl.imm;
@@ -264,11 +318,14 @@ u8 vdev_send_fetch(struct vdev_qp *qp, int posted, u8 *verr)
 		*verr = VHCA_VERR_WQE_HEAD;
 		return VHCA_CQE_LOC_QP_OP_ERR;
 	}
+	if (!signature_ok(qp, &ctrl, ds)) {
+		*verr = VHCA_VERR_WQE_SIGNATURE;
+		return VHCA_CQE_LOC_QP_OP_ERR;
+	}
 	if (!send->form) {
 		*verr = VHCA_VERR_WQE_OPCODE;
 		return VHCA_CQE_LOC_QP_OP_ERR;
 	}
-	fetch_segs(qp, ds - 1);
 	if (!parse(qp, ds - 1)) {
 		*verr = VHCA_VERR_WQE_SEG;
 		return VHCA_CQE_LOC_QP_OP_ERR;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Counters of a function and of its vectors, under debugfs, one "name value" a
- * line. Readable by root only.
+ * line; the switch of its link, and one that breaks it. For root only.
  */
 #include <linux/debugfs.h>
+#include <linux/fs.h>
+#include <linux/module.h>
 #include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
 
 #include "vdev.h"
 
@@ -23,6 +27,9 @@ static const char * const vdev_stat_names[VDEV_STATS] = {
 	[VDEV_RNR_NAKS]		= "rnr_naks",
 	[VDEV_RETRIES]		= "retries",
 	[VDEV_OVERRUNS]		= "overruns",
+	[VDEV_SIGNATURES]	= "signatures",
+	[VDEV_CQE_PAYLOADS]	= "cqe_payloads",
+	[VDEV_BLUEFLAMES]	= "blueflames",
 	[VDEV_DROPPED]		= "dropped",
 	[VDEV_QKEY_VIOLATIONS]	= "qkey_violations",
 };
@@ -65,6 +72,54 @@ static int vectors_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(vectors);
 
+static ssize_t link_read(struct file *file, char __user *buf, size_t count, loff_t *pos)
+{
+	struct vdev *dev = file->private_data;
+	const char *state = READ_ONCE(dev->link_down) ? "down\n" : "up\n";
+
+	return simple_read_from_buffer(buf, count, pos, state, strlen(state));
+}
+
+static ssize_t link_write(struct file *file, const char __user *buf, size_t count,
+			  loff_t *pos)
+{
+	static const char * const states[] = { "down", "up" };
+	char word[8] = {};
+	int state;
+
+	if (count >= sizeof(word))
+		return -EINVAL;
+	if (copy_from_user(word, buf, count))
+		return -EFAULT;
+	state = sysfs_match_string(states, word);
+	if (state < 0)
+		return state;
+	vdev_link_set(file->private_data, state);
+	return count;
+}
+
+static const struct file_operations link_fops = {
+	.owner	= THIS_MODULE,
+	.open	= simple_open,
+	.read	= link_read,
+	.write	= link_write,
+	.llseek	= default_llseek,
+};
+
+static ssize_t break_write(struct file *file, const char __user *buf, size_t count,
+			   loff_t *pos)
+{
+	vdev_break(file->private_data);
+	return count;
+}
+
+static const struct file_operations break_fops = {
+	.owner	= THIS_MODULE,
+	.open	= simple_open,
+	.write	= break_write,
+	.llseek	= noop_llseek,
+};
+
 void vdev_stats_init(void)
 {
 	stats_root = debugfs_create_dir("vhca_device", NULL);
@@ -83,6 +138,8 @@ void vdev_stats_add(struct vdev *dev)
 	dev->debugfs = debugfs_create_dir(name, stats_root);
 	debugfs_create_file("counters", 0400, dev->debugfs, dev, &counters_fops);
 	debugfs_create_file("vectors", 0400, dev->debugfs, dev, &vectors_fops);
+	debugfs_create_file("link", 0600, dev->debugfs, dev, &link_fops);
+	debugfs_create_file("break", 0200, dev->debugfs, dev, &break_fops);
 }
 
 void vdev_stats_remove(struct vdev *dev)

@@ -78,6 +78,11 @@ static struct vhca_uar_slot *db_slot(const struct vdev_db *db)
 	return db->uar->page + db->slot * VHCA_UAR_SLOT_SIZE;
 }
 
+const u64 *vdev_db_line(const struct vdev_db *db)
+{
+	return (const u64 *)db_slot(db);
+}
+
 void vdev_db_forget(struct vdev_db *db)
 {
 	spin_lock(&db->lock);

@@ -81,6 +81,9 @@ enum vdev_stat {
 	VDEV_RNR_NAKS,
 	VDEV_RETRIES,
 	VDEV_OVERRUNS,
+	VDEV_SIGNATURES,	/* WQEs whose signature was looked at */
+	VDEV_CQE_PAYLOADS,	/* messages that a CQE took along */
+	VDEV_BLUEFLAMES,	/* WQEs that a doorbell brought */
 	VDEV_DROPPED,		/* messages of UC and UD that nobody took */
 	VDEV_QKEY_VIOLATIONS,
 	VDEV_STATS
@@ -214,6 +217,7 @@ struct vdev_uar {
  * @msix_base: BAR4, as the device sees it.
  * @reset_work: function level reset.
  * @enabled: objects may exist; under @admin_lock.
+ * @link_down: nothing that is sent to or from the port arrives.
  */
 struct vdev {
 	unsigned int		index;
@@ -230,6 +234,7 @@ struct vdev {
 
 	struct mutex		admin_lock;	/* commands, resets; every table */
 	bool			enabled;
+	bool			link_down;
 	u32			asq_ci;
 	u32			acq_pi;
 	u32			admin_shift;
@@ -312,6 +317,11 @@ static inline void vdev_reg_write(struct vdev *dev, unsigned int offset, u32 val
 	WRITE_ONCE(*vdev_reg(dev, offset), cpu_to_be32(val));
 }
 
+/* port.c */
+
+/** vdev_link_set() - the cable is plugged or pulled */
+void vdev_link_set(struct vdev *dev, bool up);
+
 /* stats.c */
 void vdev_stats_init(void);
 void vdev_stats_exit(void);
@@ -325,6 +335,9 @@ void vdev_regs_init(struct vdev *dev);
 
 /** vdev_registers() - look at BAR0: struct vhca_soft_ops.registers */
 void vdev_registers(struct pci_dev *pdev);
+
+/** vdev_break() - break down, as a card might: a test of those who use it */
+void vdev_break(struct vdev *dev);
 
 /** vdev_reset() - forget every object and give the registers their reset values */
 void vdev_reset(struct vdev *dev);
@@ -426,6 +439,9 @@ u8 vdev_uar_bind(struct vdev *dev, u32 uar, u32 slot, struct vdev_db *db);
 
 /** vdev_uar_unbind() - the slot is free again; readers end with the next grace period */
 void vdev_uar_unbind(struct vdev_db *db);
+
+/** vdev_db_line() - a doorbell's line, of eight words, which its user writes */
+const u64 *vdev_db_line(const struct vdev_db *db);
 
 /** vdev_db_forget() - whatever the doorbell says now is old; its object starts anew */
 void vdev_db_forget(struct vdev_db *db);
@@ -752,6 +768,7 @@ struct vdev_send {
  * @offset: bytes of the message that were received.
  * @held: @wqe is a receive WQE that was taken and is not completed yet.
  * @index: its wqe_index.
+ * @in_cqe: its CQE takes @payload along, the whole message.
  * @sgl: SEND: its list.
  */
 struct vdev_recv {
@@ -760,6 +777,7 @@ struct vdev_recv {
 	u32			psn;
 	bool			busy;
 	bool			held;
+	bool			in_cqe;
 	u8			opcode;
 	u16			index;
 	u32			srqn;
@@ -770,6 +788,7 @@ struct vdev_recv {
 	u64			offset;
 	struct vdev_sgl		sgl;
 	struct vhca_wqe_data	wqe[VDEV_MAX_SGE];
+	u8			payload[VHCA_CQE_PAYLOAD];
 };
 
 enum vdev_qp_flag {
@@ -814,12 +833,28 @@ struct vdev_qp {
 	struct vdev_cq		*recv_cq;
 	struct vdev_srq		*srq;
 	struct vdev_db		db;
+	struct vdev_db		bf_db;	/* with VHCA_QPF_BLUEFLAME */
 	struct list_head	work;	/* on vdev_engine.qps, under its lock */
 	struct list_head	mcast;
 	struct vhca_prm_qp	attr;
 	struct vdev_send	send;
 	struct vdev_recv	recv;
 };
+
+/** vdev_xor() - exclusive-or of the bytes of whole segments, as signatures have it */
+static inline u8 vdev_xor(const void *segs, size_t size)
+{
+	const u64 *word = segs;
+	u64 sum = 0;
+
+	for (; size; size -= sizeof(*word))
+		sum ^= *word++;
+	sum ^= sum >> 32;
+	sum ^= sum >> 16;
+	return sum ^ sum >> 8;
+}
+
+#define VDEV_SIGNED	0xff	/* what vdev_xor() finds when a signature is right */
 
 /** vdev_qp_find() - QP by number; the caller is in a read section of vdev_srcu */
 static inline struct vdev_qp *vdev_qp_find(struct vdev *dev, u32 qpn)
@@ -1075,8 +1110,12 @@ void vdev_mcast_free_qp(struct vdev_qp *qp);
  */
 u8 vdev_recv_take(struct vdev_qp *qp);
 
-/** vdev_recv_list() - list of the WQE in hand, from its start; false: it is malformed */
-bool vdev_recv_list(struct vdev_qp *qp);
+/**
+ * vdev_recv_list() - list of the WQE in hand, from its start
+ *
+ * Returns enum vhca_cqe_vendor_err: what is wrong with the WQE.
+ */
+u8 vdev_recv_list(struct vdev_qp *qp);
 
 /**
  * vdev_recv_complete() - complete the WQE in hand

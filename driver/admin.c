@@ -126,7 +126,8 @@ static int vhca_admin_wait(struct vhca_dev *vdev, struct vhca_cmd_wait *wait)
 		vhca_admin_poll(vdev);
 		if (wait_for_completion_timeout(&wait->completion, slice))
 			return 0;
-		if (time_after(jiffies, deadline))
+		if (time_after(jiffies, deadline) ||
+		    vhca_read(vdev, VHCA_REG_STATUS) & VHCA_STATUS_FATAL)
 			break;
 	}
 	vhca_admin_give_up(vdev, wait);

@@ -89,6 +89,10 @@ static bool vhca_qp_fields(const struct vhca_create_qp *arg)
 		return false;
 	if (arg->flags & VHCA_QP_F_BLOCK_LOOPBACK && arg->type != VHCA_QPT_UD)
 		return false;
+	/* A datagram and its GRH do not fit. */
+	if (arg->flags & VHCA_QP_F_SCATTER_CQE &&
+	    (!vhca_qp_has_rq(arg) || arg->type == VHCA_QPT_UD))
+		return false;
 	if (!vhca_qp_has_rq(arg) && (arg->rq_shift || arg->rq_sge_shift))
 		return false;
 	if (!vhca_qp_receives(arg) && (arg->recv_cqn || arg->srqn))

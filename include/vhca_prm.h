@@ -223,7 +223,9 @@ VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, offset, 36);
 #define VHCA_MKEY_REMOTE_READ	BIT(2)
 #define VHCA_MKEY_REMOTE_ATOMIC	BIT(3)
 #define VHCA_MKEY_MW_BIND	BIT(4)
-#define VHCA_MKEY_ACCESS	0x1f
+#define VHCA_MKEY_ACCESS	0x1f	/* those above, which QPs and windows have, too */
+/* Software finds the memory at the addresses by which WQEs name it. */
+#define VHCA_MKEY_VIRTUAL	BIT(5)
 
 /** struct vhca_cmd_alloc_dm - ALLOC_DM; the answer's number is the first page */
 struct vhca_cmd_alloc_dm {

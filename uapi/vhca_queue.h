@@ -477,7 +477,11 @@ VHCA_ASSERT_AT(struct vhca_uar_head, rsvd, 4);
  *	created with VHCA_QP_F_BLUEFLAME stores it here instead of a doorbell: these 56
  *	bytes first, store barrier, then its first 8 bytes, which as a doorbell have
  *	bits 7:0 other than zero. Its two lines take turns. The WQE is in the SQ, too,
- *	and the record is up to date as ever: the device may take either. Else zero.
+ *	and the record is up to date as ever: the device may take either. Before it
+ *	rings a doorbell, software stores zero to the first 8 bytes of a WQE in the
+ *	second line, so that none is found there when its index comes again. The device
+ *	takes a WQE from a line only when it is the last that the record tells of, and
+ *	still is when it was copied. Else zero.
  */
 struct vhca_uar_slot {
 	__be64	doorbell;
