@@ -60,7 +60,7 @@ static int ask_kernel(struct vhca_context *ctx)
 	struct ibv_context *ibv = &ctx->vctx.context;
 	int err;
 
-	err = vhca_ioctl(ibv, VHCA_IOC_QUERY_DEVICE, &ctx->caps);
+	err = vhca_query_caps(ibv, &ctx->caps);
 	if (err)
 		return err;
 	if (ctx->caps.abi_version != VHCA_ABI_VERSION)
@@ -74,6 +74,29 @@ static int ask_kernel(struct vhca_context *ctx)
 }
 
 /* On success the descriptor is the context's. */
+/* Options of queues, off unless the environment says otherwise. */
+static uint8_t options(void)
+{
+	static const struct {
+		const char *name;
+		uint8_t flag;
+	} known[] = {
+		{ "VHCA_WQE_SIGNATURE", VHCA_QP_F_SIGNATURE },
+		{ "VHCA_SCATTER_TO_CQE", VHCA_QP_F_SCATTER_CQE },
+		{ "VHCA_BLUEFLAME", VHCA_QP_F_BLUEFLAME },
+	};
+	uint8_t flags = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		const char *value = getenv(known[i].name);
+
+		if (value && !strcmp(value, "1"))
+			flags |= known[i].flag;
+	}
+	return flags;
+}
+
 static struct ibv_context *context_new(struct ibv_device *device, int cmd_fd)
 {
 	struct vhca_context *ctx;
@@ -85,6 +108,7 @@ static struct ibv_context *context_new(struct ibv_device *device, int cmd_fd)
 		return NULL;
 	ibv = &ctx->vctx.context;
 	ibv->cmd_fd = cmd_fd;
+	ctx->qp_flags = options();
 	err = ask_kernel(ctx);
 	if (err) {
 		free(ctx);
@@ -128,6 +152,9 @@ VHCA_EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	if (!device)
 		return NULL;
 	context = context_new(device, cmd_fd);
+	/* Its regions may be another process's, who has them at other addresses. */
+	if (context)
+		to_vctx(context)->qp_flags &= (uint8_t)~VHCA_QP_F_SCATTER_CQE;
 	vhca_device_put(to_vdev(device));
 	return context;
 }

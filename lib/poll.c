@@ -72,10 +72,33 @@ static enum ibv_wc_opcode recv_opcode(const struct vhca_cqe *cqe)
 	return cqe->opcode == VHCA_CQE_RESP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 }
 
+/*
+ * The message came in the CQE: copy it to where the receive WQE says. The device has
+ * looked at the keys, and leaves it here only where our addresses are theirs.
+ */
+static void copy_out(const struct vhca_rq *rq, const struct vhca_cqe *cqe)
+{
+	uint32_t slot = be16toh(cqe->wqe_index) & rq->mask;
+	const struct vhca_wqe_data *data = rq->buf + (slot << rq->sge_shift) + rq->heads;
+	uint32_t left = be32toh(cqe->byte_len);
+	const uint8_t *from = cqe->payload;
+
+	for (; left; data++) {
+		uint32_t n = vhca_min(left, be32toh(data->byte_count));
+
+		memcpy((void *)(uintptr_t)be64toh(data->addr), from, n);
+		from += n;
+		left -= n;
+	}
+}
+
 static void retire_recv(struct vhca_rq *rq, const struct vhca_cqe *cqe,
 			struct vhca_retired *out)
 {
 	uint16_t index = be16toh(cqe->wqe_index);
+
+	if (vhca_cqe_flags(cqe) & VHCA_CQE_F_PAYLOAD)
+		copy_out(rq, cqe);
 
 	out->wr_id = rq->wr_id[index & rq->mask];
 	out->opcode = recv_opcode(cqe);

@@ -4,11 +4,27 @@
  */
 #include "wqe.h"
 
+/* The sentinel, if there is one, is signed, what lies behind it is not. */
+static void sign_wqe(const struct vhca_rq *rq, struct vhca_wqe_recv_head *head)
+{
+	const struct vhca_wqe_data *data = (void *)head;
+	uint32_t segs = rq->heads;
+
+	while (segs < 1u << rq->sge_shift)
+		if (!data[segs++].byte_count)
+			break;
+	*head = (struct vhca_wqe_recv_head) { 0 };
+	head->signature = (uint8_t)~vhca_xor(head, segs * VHCA_WQE_SEG_SIZE);
+}
+
 static int build_wqe(const struct vhca_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct vhca_wqe_data *data = rq->buf + ((rq->pi & rq->mask) << rq->sge_shift);
+	int err = vhca_wqe_recv(data + rq->heads, data + (1 << rq->sge_shift), wr);
 
-	return vhca_wqe_recv(data, data + (1 << rq->sge_shift), wr);
+	if (!err && rq->heads)
+		sign_wqe(rq, (void *)data);
+	return err;
 }
 
 static int post_one(struct vhca_rq *rq, const struct ibv_recv_wr *wr)

@@ -169,6 +169,46 @@ static int post_one(struct vhca_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+/*
+ * BlueFlame: a WQE in a doorbell line must not be found there when another is due that
+ * begins like it. So there is none in either line when the one posted last was none.
+ */
+static void bf_clear(struct vhca_qp *qp)
+{
+	if (!qp->bf_used)
+		return;
+	vhca_slot_ring(&qp->bf, 0);
+	qp->bf_used = false;
+}
+
+/* Nothing is announced any more. The SQ is locked. */
+void vhca_qp_silence(struct vhca_qp *qp)
+{
+	bf_clear(qp);
+	vhca_slot_ring(&qp->slot, 0);
+}
+
+/*
+ * Store the WQE at @from, of one basic block, into the line whose turn it is, its first
+ * eight bytes last. The device reads the record again when it has copied the line.
+ */
+static const struct vhca_slot *bf_store(struct vhca_qp *qp, uint32_t from)
+{
+	const struct vhca_slot *line = qp->bf_next ? &qp->bf : &qp->slot;
+	const struct vhca_sq *sq = &qp->sq;
+	const uint64_t *wqe = (void *)(sq->buf + ((from * VHCA_WQEBB_SIZE) & (sq->size - 1)));
+	int i;
+
+	vhca_barrier_doorbell();
+	for (i = 1; i < VHCA_WQEBB_SIZE / (int)sizeof(*wqe); i++)
+		__atomic_store_n(&line->doorbell[i], wqe[i], __ATOMIC_RELAXED);
+	vhca_barrier_doorbell();
+	__atomic_store_n(&line->doorbell[0], wqe[0], __ATOMIC_RELAXED);
+	qp->bf_used |= qp->bf_next;
+	qp->bf_next = !qp->bf_next;
+	return line;
+}
+
 /**
  * vhca_qp_doorbell - ring a QP's doorbell
  * @qp: QP, its SQ locked
@@ -186,17 +226,28 @@ void vhca_qp_doorbell(struct vhca_qp *qp)
 	uint64_t sq_pi = be32toh(__atomic_load_n(&dbr->sq_pi, __ATOMIC_RELAXED));
 
 	vhca_barrier_doorbell();
+	bf_clear(qp);
 	vhca_slot_ring(&qp->slot, rq_pi << VHCA_DB_RQ_SHIFT | sq_pi << VHCA_DB_SQ_SHIFT |
 				  (uint64_t)qp->ibv.qp_num << VHCA_DB_NUM_SHIFT);
 }
 
-static void publish(struct vhca_qp *qp)
+/**
+ * vhca_sq_publish - hand over what was posted
+ * @qp: QP, its SQ locked
+ * @from: producer index before the first of the WQEs
+ *
+ * Return: the slot that is to be kicked without the lock.
+ */
+const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from)
 {
 	struct vhca_qp_dbr *dbr = qp->slot.record;
 
 	vhca_barrier_record();
 	__atomic_store_n(&dbr->sq_pi, htobe32(qp->sq.pi & 0xffff), __ATOMIC_RELAXED);
+	if (qp->bf.uar && qp->sq.pi - from == 1)
+		return bf_store(qp, from);
 	vhca_qp_doorbell(qp);
+	return &qp->slot;
 }
 
 static bool may_send(const struct vhca_qp *qp)
@@ -209,7 +260,9 @@ static bool may_send(const struct vhca_qp *qp)
 int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct vhca_qp *qp = to_vqp(ibqp);
+	const struct vhca_slot *slot = &qp->slot;
 	struct ibv_send_wr *first = wr;
+	uint32_t from;
 	int err = 0;
 
 	if (!may_send(qp)) {
@@ -217,18 +270,19 @@ int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		return EINVAL;
 	}
 	vhca_lock(&qp->sq.lock);
+	from = qp->sq.pi;
 	for (; wr; wr = wr->next) {
 		err = post_one(qp, wr);
 		if (err)
 			break;
 	}
 	if (wr != first)
-		publish(qp);
+		slot = vhca_sq_publish(qp, from);
 	vhca_unlock(&qp->sq.lock);
 
 	if (err)
 		*bad_wr = wr;
-	if (wr != first && vhca_slot_kick(ibqp->context, &qp->slot)) {
+	if (wr != first && vhca_slot_kick(ibqp->context, slot)) {
 		/* The device is gone: none of them runs. */
 		*bad_wr = first;
 		return EIO;

@@ -13,6 +13,7 @@ struct geometry {
 	enum ibv_qp_type type;
 	bool has_sq;
 	bool has_rq;
+	uint8_t flags;		/* VHCA_QP_F_* */
 	uint32_t wqe_size;	/* bytes of the largest send WQE */
 	uint32_t sq_shift;
 	uint32_t rq_shift;
@@ -36,6 +37,12 @@ static int sq_geometry(struct geometry *geo, const struct vhca_query_device *dev
 	return geo->sq_shift > dev->max_qp_send_shift ? EINVAL : 0;
 }
 
+/* Where WQEs are signed, a receive WQE begins with a head. */
+static uint32_t rq_heads(const struct geometry *geo)
+{
+	return geo->flags & VHCA_QP_F_SIGNATURE ? 1 : 0;
+}
+
 static int rq_geometry(struct geometry *geo, const struct vhca_query_device *dev,
 		       const struct ibv_qp_cap *cap)
 {
@@ -43,7 +50,7 @@ static int rq_geometry(struct geometry *geo, const struct vhca_query_device *dev
 	    cap->max_recv_wr > 1u << dev->max_qp_recv_shift)
 		return EINVAL;
 	geo->rq_shift = vhca_log2_up(cap->max_recv_wr);
-	geo->rq_sge_shift = vhca_log2_up(cap->max_recv_sge);
+	geo->rq_sge_shift = vhca_log2_up(cap->max_recv_sge + rq_heads(geo));
 	return 0;
 }
 
@@ -52,10 +59,22 @@ static bool is_xrc(enum ibv_qp_type type)
 	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
 }
 
+/* Of the options those that such a QP can have. */
+static uint8_t option_flags(const struct geometry *geo, uint8_t flags)
+{
+	if (!geo->has_sq)
+		return 0;
+	/* Not datagrams: with their GRH they are too long. */
+	if (!geo->has_rq || geo->type == IBV_QPT_UD)
+		flags &= (uint8_t)~VHCA_QP_F_SCATTER_CQE;
+	return flags;
+}
+
 /* What is asked for of a queue that the QP does not have is not looked at. */
-static int geometry_from_attr(struct geometry *geo, const struct vhca_query_device *dev,
+static int geometry_from_attr(struct geometry *geo, const struct vhca_context *ctx,
 			      const struct ibv_qp_init_attr_ex *attr)
 {
+	const struct vhca_query_device *dev = &ctx->caps;
 	int err = 0;
 
 	*geo = (struct geometry) {
@@ -63,6 +82,7 @@ static int geometry_from_attr(struct geometry *geo, const struct vhca_query_devi
 		.has_sq = attr->qp_type != IBV_QPT_XRC_RECV,
 		.has_rq = !attr->srq && !is_xrc(attr->qp_type),
 	};
+	geo->flags = option_flags(geo, ctx->qp_flags);
 	if (geo->has_sq)
 		err = sq_geometry(geo, dev, &attr->cap);
 	if (!err && geo->has_rq)
@@ -92,7 +112,8 @@ static int rq_init(struct vhca_rq *rq, const struct geometry *geo,
 	rq->sge_shift = geo->rq_sge_shift;
 	rq->mask = (1u << geo->rq_shift) - 1;
 	rq->max_wr = cap->max_recv_wr ? 1u << geo->rq_shift : 0;
-	rq->max_sge = vhca_min(dev->max_qp_recv_sge, 1u << geo->rq_sge_shift);
+	rq->heads = rq_heads(geo);
+	rq->max_sge = vhca_min(dev->max_qp_recv_sge, (1u << geo->rq_sge_shift) - rq->heads);
 	rq->wr_id = calloc(1u << geo->rq_shift, sizeof(*rq->wr_id));
 	return rq->wr_id ? 0 : ENOMEM;
 }
@@ -198,6 +219,8 @@ static int qp_setup(struct vhca_qp *qp, struct ibv_context *context,
 		.sq_shift = (uint8_t)geo->sq_shift,
 		.rq_shift = (uint8_t)geo->rq_shift,
 		.rq_sge_shift = (uint8_t)geo->rq_sge_shift,
+		.flags = geo->flags,
+		.bf_slot = qp->bf.index,
 		.buf_addr = (uintptr_t)qp->buf.addr,
 		.srqn = attr->srq ? attr->srq->handle : 0,
 		.xrcd = attr->xrcd ? to_vxrcd(attr->xrcd)->number : 0,
@@ -291,6 +314,14 @@ static int normalize(struct ibv_qp_init_attr_ex *to, const struct ibv_qp_init_at
 	return 0;
 }
 
+static void slots_free(struct vhca_qp *qp, struct vhca_context *ctx)
+{
+	if (qp->slot.uar)
+		vhca_slot_free(ctx, &qp->slot);
+	if (qp->bf.uar)
+		vhca_slot_free(ctx, &qp->bf);
+}
+
 /* What the QP needs before the kernel can make it. An XRC_RECV QP needs nothing. */
 static int qp_prepare(struct vhca_qp *qp, struct vhca_context *ctx, struct ibv_pd *pd,
 		      const struct geometry *geo)
@@ -299,12 +330,14 @@ static int qp_prepare(struct vhca_qp *qp, struct vhca_context *ctx, struct ibv_p
 
 	if (!geo->has_sq)
 		return 0;
-	err = vhca_slot_alloc(ctx, &qp->slot);
+	qp->flags = geo->flags;
+	err = vhca_slot_alloc_two(ctx, &qp->slot,
+				  geo->flags & VHCA_QP_F_BLUEFLAME ? &qp->bf : NULL);
 	if (err)
 		return err;
 	err = vhca_buf_ask(&qp->buf, pd, qp_buf_size(qp, geo), VHCA_RESOURCE_QP);
 	if (err) {
-		vhca_slot_free(ctx, &qp->slot);
+		slots_free(qp, ctx);
 		return err;
 	}
 	qp->sq.lock.single = vhca_buf_single(&qp->buf);
@@ -316,8 +349,7 @@ static int qp_prepare(struct vhca_qp *qp, struct vhca_context *ctx, struct ibv_p
 static void qp_release(struct vhca_qp *qp, struct vhca_context *ctx)
 {
 	vhca_buf_release(&qp->buf);
-	if (qp->slot.uar)
-		vhca_slot_free(ctx, &qp->slot);
+	slots_free(qp, ctx);
 }
 
 static struct ibv_qp *qp_create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
@@ -329,7 +361,7 @@ static struct ibv_qp *qp_create(struct ibv_context *context, struct ibv_qp_init_
 
 	err = check_init_attr(context, attr);
 	if (!err)
-		err = geometry_from_attr(&geo, &ctx->caps, attr);
+		err = geometry_from_attr(&geo, ctx, attr);
 	if (err)
 		return vhca_null(err);
 	qp = qp_alloc(&geo, &ctx->caps, &attr->cap);

@@ -31,7 +31,7 @@ static void qp_reset(struct vhca_qp *qp)
 static void qp_silence(struct vhca_qp *qp)
 {
 	vhca_lock(&qp->sq.lock);
-	vhca_slot_ring(&qp->slot, 0);
+	vhca_qp_silence(qp);
 	vhca_unlock(&qp->sq.lock);
 }
 

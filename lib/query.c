@@ -72,10 +72,16 @@ static void fill_device_attr(struct ibv_device_attr *attr, const struct vhca_que
 	fill_transport_attr(attr, caps);
 }
 
-static int query_caps(struct ibv_context *context, struct vhca_query_device *caps)
+/* Where WQEs are signed, a segment of a receive WQE is its head. */
+int vhca_query_caps(struct ibv_context *context, struct vhca_query_device *caps)
 {
+	int err;
+
 	memset(caps, 0, sizeof(*caps));
-	return vhca_ioctl(context, VHCA_IOC_QUERY_DEVICE, caps);
+	err = vhca_ioctl(context, VHCA_IOC_QUERY_DEVICE, caps);
+	if (!err && to_vctx(context)->qp_flags & VHCA_QP_F_SIGNATURE)
+		caps->max_qp_recv_sge--;
+	return err;
 }
 
 VHCA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -83,7 +89,7 @@ VHCA_EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_
 	struct vhca_query_device caps;
 	int err;
 
-	err = query_caps(context, &caps);
+	err = vhca_query_caps(context, &caps);
 	if (!err)
 		fill_device_attr(attr, &caps);
 	return err;
@@ -99,7 +105,7 @@ int vhca_query_device_ex(struct ibv_context *context,
 
 	if ((input && input->comp_mask) || attr_size < sizeof(full.orig_attr))
 		return EINVAL;
-	err = query_caps(context, &caps);
+	err = vhca_query_caps(context, &caps);
 	if (err)
 		return err;
 	fill_device_attr(&full.orig_attr, &caps);

@@ -109,18 +109,37 @@ static void slot_take(struct vhca_uar *uar, struct vhca_slot *slot)
  */
 int vhca_slot_alloc(struct vhca_context *ctx, struct vhca_slot *slot)
 {
+	return vhca_slot_alloc_two(ctx, slot, NULL);
+}
+
+/**
+ * vhca_slot_alloc_two - take two slots of one UAR
+ * @ctx: context
+ * @slot: filled
+ * @second: filled; NULL: one is enough
+ *
+ * Return: 0 or an errno value.
+ */
+int vhca_slot_alloc_two(struct vhca_context *ctx, struct vhca_slot *slot,
+			struct vhca_slot *second)
+{
+	int wanted = second ? 2 : 1;
 	struct vhca_uar *uar;
 	int err = 0;
 
 	pthread_mutex_lock(&ctx->uar_lock);
-	for (uar = ctx->uars; uar && !~uar->used; uar = uar->next)
-		;
+	for (uar = ctx->uars; uar; uar = uar->next)
+		if (__builtin_popcountll(~uar->used) >= wanted)
+			break;
 	if (!uar) {
 		err = uar_add(ctx);
 		uar = ctx->uars;
 	}
-	if (!err)
+	if (!err) {
 		slot_take(uar, slot);
+		if (second)
+			slot_take(uar, second);
+	}
 	pthread_mutex_unlock(&ctx->uar_lock);
 	return err;
 }

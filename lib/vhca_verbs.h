@@ -86,6 +86,7 @@ struct vhca_num_table {
  *	the kernel until its table agrees, so that a number that is used again
  *	never meets the CQEs of its former owner. Taken before a CQ's lock, which
  *	is taken before an SRQ's.
+ * @qp_flags: VHCA_QP_F_* that QPs get by options of the environment.
  * @qps: QPs by number, but those that only receive for SRQs (XRC_RECV). Read by
  *	pollers under their CQ's lock; see vhca_num_del().
  * @srqs: SRQs by number, in the same way.
@@ -93,6 +94,7 @@ struct vhca_num_table {
 struct vhca_context {
 	struct verbs_context vctx;
 	struct vhca_query_device caps;
+	uint8_t qp_flags;
 	pthread_mutex_t uar_lock;
 	struct vhca_uar *uars;
 	pthread_mutex_t num_lock;
@@ -209,7 +211,8 @@ struct vhca_sq {
  * @ci: WQEs completed; stored by pollers, read by posters.
  * @max_wr: WQEs that the ring holds, or 0 when none were asked for.
  * @mask: WQEs of the ring less one.
- * @sge_shift: log2 of the data segments of a WQE.
+ * @sge_shift: log2 of the segments of a WQE.
+ * @heads: of them head segments: 1 when WQEs are signed, else 0.
  * @wr_id: by WQE.
  */
 struct vhca_rq {
@@ -219,6 +222,7 @@ struct vhca_rq {
 	uint32_t max_sge;
 	uint32_t mask;
 	uint32_t sge_shift;
+	uint32_t heads;
 	struct vhca_wqe_data *buf;
 	uint64_t *wr_id;
 
@@ -264,13 +268,22 @@ struct vhca_srq {
 /**
  * struct vhca_qp - queue pair
  * @ibv: what the application sees; its state is what posting goes by.
+ * @flags: VHCA_QP_F_*.
+ * @bf: BlueFlame: the second line; no UAR when there is none. Under the SQ's lock, as
+ *	are the next two.
+ * @bf_next: the next WQE goes there, and not to the line of @slot.
+ * @bf_used: it holds a WQE.
  */
 struct vhca_qp {
 	struct ibv_qp ibv;
 	struct vhca_acks async_acks;
 	struct vhca_buf buf;
 	bool sig_all;
+	uint8_t flags;
+	bool bf_next;
+	bool bf_used;
 	struct vhca_slot slot;
+	struct vhca_slot bf;
 	struct vhca_sq sq __attribute__((aligned(64)));
 	struct vhca_rq rq __attribute__((aligned(64)));
 };
@@ -348,6 +361,8 @@ static inline unsigned int vhca_log2_up(uint32_t n)
 
 /* uar.c */
 int vhca_slot_alloc(struct vhca_context *ctx, struct vhca_slot *slot);
+int vhca_slot_alloc_two(struct vhca_context *ctx, struct vhca_slot *slot,
+			struct vhca_slot *second);
 void vhca_slot_free(struct vhca_context *ctx, struct vhca_slot *slot);
 void vhca_uar_free_all(struct vhca_context *ctx);
 uint32_t vhca_slot_uar(const struct vhca_slot *slot);
@@ -380,6 +395,7 @@ static inline int vhca_slot_kick(struct ibv_context *ctx, const struct vhca_slot
 int vhca_query_device_ex(struct ibv_context *context,
 			 const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int vhca_query_caps(struct ibv_context *context, struct vhca_query_device *caps);
 int vhca_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 uint64_t vhca_clock_ns(clockid_t clock);
 int vhca_query_port(struct ibv_context *context, uint8_t port,
@@ -482,6 +498,23 @@ uint32_t vhca_send_dest_segs(enum ibv_qp_type type);
 uint32_t vhca_send_head_size(enum ibv_qp_type type);
 uint32_t vhca_send_wqe_size(enum ibv_qp_type type, uint32_t max_sge, uint32_t max_inline);
 void vhca_qp_doorbell(struct vhca_qp *qp);
+void vhca_qp_silence(struct vhca_qp *qp);
+const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from);
+
+/* Exclusive-or of the bytes of whole segments. */
+static inline uint8_t vhca_xor(const void *segs, size_t size)
+{
+	uint64_t sum = 0, word;
+	size_t i;
+
+	for (i = 0; i < size; i += sizeof(word)) {
+		memcpy(&word, (const char *)segs + i, sizeof(word));
+		sum ^= word;
+	}
+	sum ^= sum >> 32;
+	sum ^= sum >> 16;
+	return (uint8_t)(sum ^ sum >> 8);
+}
 
 /* av.c */
 void vhca_av_from_attr(struct vhca_av *av, const struct ibv_ah_attr *attr);

@@ -217,6 +217,16 @@ static inline uint8_t vhca_wqe_flags(const struct vhca_qp *qp, unsigned int send
 	return flags;
 }
 
+/* Sign a WQE that is complete but for that, around the end of the ring. */
+static inline void vhca_wqe_sign(const struct vhca_wqe *wqe, struct vhca_wqe_ctrl *ctrl,
+				 uint32_t at)
+{
+	uint32_t len = wqe->segs * VHCA_WQE_SEG_SIZE;
+	uint32_t n = vhca_min(len, wqe->sq->size - at);
+
+	ctrl->signature = (uint8_t)~(vhca_xor(ctrl, n) ^ vhca_xor(wqe->sq->buf, len - n));
+}
+
 /**
  * vhca_wqe_finish - write the control segment, count the WQE as posted
  * @wqe: WQE with all its segments
@@ -242,6 +252,8 @@ static inline void vhca_wqe_finish(const struct vhca_wqe *wqe, struct vhca_qp *q
 		.flags = vhca_wqe_flags(qp, send_flags),
 		.imm = imm,
 	};
+	if (qp->flags & VHCA_QP_F_SIGNATURE)
+		vhca_wqe_sign(wqe, ctrl, at);
 	info->wr_id = wr_id;
 	info->seq = sq->posted++;
 	info->opcode = wc_opcode;
