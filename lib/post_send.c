@@ -250,13 +250,6 @@ const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from)
 	return &qp->slot;
 }
 
-static bool may_send(const struct vhca_qp *qp)
-{
-	enum ibv_qp_state state = __atomic_load_n(&qp->ibv.state, __ATOMIC_RELAXED);
-
-	return state >= IBV_QPS_RTS && state <= IBV_QPS_ERR;
-}
-
 int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct vhca_qp *qp = to_vqp(ibqp);
@@ -265,7 +258,7 @@ int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	uint32_t from;
 	int err = 0;
 
-	if (!may_send(qp)) {
+	if (!vhca_may_send(qp)) {
 		*bad_wr = wr;
 		return EINVAL;
 	}

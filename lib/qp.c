@@ -6,7 +6,8 @@
 
 #include "vhca_verbs.h"
 
-#define INIT_ATTR_KNOWN	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD)
+#define INIT_ATTR_KNOWN	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | \
+			 IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 /* A QP's geometry, from the capabilities that were asked for. */
 struct geometry {
@@ -83,6 +84,8 @@ static int geometry_from_attr(struct geometry *geo, const struct vhca_context *c
 		.has_rq = !attr->srq && !is_xrc(attr->qp_type),
 	};
 	geo->flags = option_flags(geo, ctx->qp_flags);
+	if (attr->create_flags)
+		geo->flags |= VHCA_QP_F_BLOCK_LOOPBACK;
 	if (geo->has_sq)
 		err = sq_geometry(geo, dev, &attr->cap);
 	if (!err && geo->has_rq)
@@ -129,6 +132,7 @@ void vhca_qp_report_cap(const struct vhca_qp *qp, struct ibv_qp_cap *cap)
 
 static void qp_free(struct vhca_qp *qp)
 {
+	free(qp->wr);
 	free(qp->sq.info);
 	free(qp->rq.wr_id);
 	free(qp);
@@ -254,6 +258,14 @@ static bool is_of(const struct ibv_context *context, const struct ibv_qp_init_at
 	       (!attr->xrcd || attr->xrcd->context == context);
 }
 
+/* Datagrams have a flag; what it stops is multicast. */
+static int check_create_flags(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
+		return EOPNOTSUPP;
+	return attr->create_flags && attr->qp_type != IBV_QPT_UD ? EINVAL : 0;
+}
+
 static int check_srq(const struct ibv_qp_init_attr_ex *attr)
 {
 	if (!attr->srq)
@@ -284,7 +296,7 @@ static int check_init_attr(const struct ibv_context *context,
 	default:
 		return EOPNOTSUPP;
 	}
-	return check_srq(attr);
+	return check_srq(attr) ?: check_create_flags(attr);
 }
 
 /* Attributes without those that comp_mask does not name or the type does not have. */
@@ -302,7 +314,12 @@ static int normalize(struct ibv_qp_init_attr_ex *to, const struct ibv_qp_init_at
 		.sq_sig_all = from->sq_sig_all,
 		.pd = from->comp_mask & IBV_QP_INIT_ATTR_PD ? from->pd : NULL,
 		.xrcd = from->comp_mask & IBV_QP_INIT_ATTR_XRCD ? from->xrcd : NULL,
+		.comp_mask = from->comp_mask,
 	};
+	if (from->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		to->create_flags = from->create_flags;
+	if (from->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		to->send_ops_flags = from->send_ops_flags;
 	if (is_xrc(to->qp_type))
 		to->recv_cq = NULL;
 	if (to->qp_type == IBV_QPT_XRC_RECV) {
@@ -367,7 +384,10 @@ static struct ibv_qp *qp_create(struct ibv_context *context, struct ibv_qp_init_
 	qp = qp_alloc(&geo, &ctx->caps, &attr->cap);
 	if (!qp)
 		return vhca_null(ENOMEM);
-	err = qp_prepare(qp, ctx, attr->pd, &geo);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		err = vhca_wr_init(qp, attr->qp_type, attr->send_ops_flags);
+	if (!err)
+		err = qp_prepare(qp, ctx, attr->pd, &geo);
 	if (err)
 		goto err_free;
 	pthread_mutex_lock(&ctx->num_lock);

@@ -7,12 +7,6 @@
 
 /* Queue pairs */
 
-VHCA_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	(void)qp;
-	return vhca_null(EOPNOTSUPP);
-}
-
 VHCA_EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;

@@ -268,6 +268,8 @@ struct vhca_srq {
 /**
  * struct vhca_qp - queue pair
  * @ibv: what the application sees; its state is what posting goes by.
+ * @ex: the same, extended, for ibv_qp_to_qp_ex().
+ * @wr: of those that can be posted to by calls; else NULL.
  * @flags: VHCA_QP_F_*.
  * @bf: BlueFlame: the second line; no UAR when there is none. Under the SQ's lock, as
  *	are the next two.
@@ -275,7 +277,11 @@ struct vhca_srq {
  * @bf_used: it holds a WQE.
  */
 struct vhca_qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	struct vhca_wr *wr;
 	struct vhca_acks async_acks;
 	struct vhca_buf buf;
 	bool sig_all;
@@ -500,6 +506,16 @@ uint32_t vhca_send_wqe_size(enum ibv_qp_type type, uint32_t max_sge, uint32_t ma
 void vhca_qp_doorbell(struct vhca_qp *qp);
 void vhca_qp_silence(struct vhca_qp *qp);
 const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from);
+
+static inline bool vhca_may_send(const struct vhca_qp *qp)
+{
+	enum ibv_qp_state state = __atomic_load_n(&qp->ibv.state, __ATOMIC_RELAXED);
+
+	return state >= IBV_QPS_RTS && state <= IBV_QPS_ERR;
+}
+
+/* wr.c */
+int vhca_wr_init(struct vhca_qp *qp, enum ibv_qp_type type, uint64_t ops);
 
 /* Exclusive-or of the bytes of whole segments. */
 static inline uint8_t vhca_xor(const void *segs, size_t size)

@@ -224,6 +224,7 @@ static inline char thread_state(pid_t tid)
  * struct pair_opts - how a pair is made
  * @type: of the QPs; zero is RC. Of XRC the first end sends and the second receives.
  * @srq: receives are posted to an SRQ. In an XRC pair they always are.
+ * @send_ops: enum ibv_qp_create_send_ops_flags, for posting by calls.
  * @function: device of either end: vhcaN.
  * @channel: CQs have a completion channel.
  * @no_connect: leave the QPs in RESET.
@@ -236,6 +237,7 @@ static inline char thread_state(pid_t tid)
 struct pair_opts {
 	enum ibv_qp_type	type;
 	bool			srq;
+	uint64_t		send_ops;
 	int			function[2];
 	bool			channel;
 	bool			no_connect;
@@ -470,6 +472,10 @@ static inline void end_make_qp(struct __test_metadata *_metadata, struct end *e,
 		};
 	else if (opts->type == IBV_QPT_XRC_SEND)
 		init.recv_cq = NULL;
+	if (opts->send_ops && init.qp_type != IBV_QPT_XRC_RECV) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		init.send_ops_flags = opts->send_ops;
+	}
 	if (!init.recv_cq || init.srq) {
 		init.cap.max_recv_wr = 0;
 		init.cap.max_recv_sge = 0;
