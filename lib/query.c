@@ -27,7 +27,8 @@ static void fill_identity(struct ibv_device_attr *attr, const struct vhca_query_
 static unsigned int device_cap_flags(const struct vhca_query_device *caps)
 {
 	unsigned int flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IMAGE_GUID |
-			     IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD;
+			     IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
+			     IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 
 	return flags | (caps->max_xrcd ? IBV_DEVICE_XRC : 0);
 }
@@ -61,6 +62,7 @@ static void fill_device_attr(struct ibv_device_attr *attr, const struct vhca_que
 	attr->max_cq = (int)caps->max_cq;
 	attr->max_cqe = (int)caps->max_cqe;
 	attr->max_mr = (int)caps->max_mr;
+	attr->max_mw = (int)caps->max_mr;	/* of the same keys */
 	attr->max_pd = (int)caps->max_pd;
 	attr->max_qp_rd_atom = (int)caps->max_qp_rd_atom;
 	attr->max_res_rd_atom = (int)(caps->max_qp * caps->max_qp_rd_atom);
@@ -113,6 +115,7 @@ int vhca_query_device_ex(struct ibv_context *context,
 	full.hca_core_clock = 1000000;		/* kHz: the clock counts nanoseconds */
 	full.cq_mod_caps.max_cq_count = (uint16_t)caps.max_cq_count;
 	full.cq_mod_caps.max_cq_period = (uint16_t)caps.max_cq_period;
+	full.max_dm_size = caps.dm_size;
 	full.phys_port_cnt_ex = caps.num_ports;
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
 	/* A program built against a later header knows more than we do. */

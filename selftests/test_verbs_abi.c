@@ -128,10 +128,13 @@ TEST_F(ctx, query_device)
 	EXPECT_LE(4, attr->max_sge);
 	EXPECT_LE(1, attr->max_pkeys);
 	EXPECT_LE(1, self->ctx->num_comp_vectors);
-	/* What is not there is not promised. */
-	EXPECT_EQ(0, attr->max_mw);
-	EXPECT_EQ(0, attr->device_cap_flags & (IBV_DEVICE_MEM_WINDOW |
-					       IBV_DEVICE_MEM_MGT_EXTENSIONS));
+	EXPECT_LE(256, attr->max_mw);
+	EXPECT_EQ(IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+		  attr->device_cap_flags & (IBV_DEVICE_MEM_WINDOW |
+					    IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+					    IBV_DEVICE_MEM_WINDOW_TYPE_2B));
+	/* What is not there, as fast registration, is not promised. */
+	EXPECT_EQ(0, attr->device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
 	/* The engine's atomics are the CPU's. */
 	EXPECT_EQ(IBV_ATOMIC_GLOB, attr->atomic_cap);
 	EXPECT_LE(1, attr->max_qp_rd_atom);
