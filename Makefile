@@ -2,7 +2,9 @@
 #
 # make            both modules for KDIR's kernel, the library, the selftests
 # make lint       sparse and checkpatch
+# make docs       the pages of Documentation/ that are generated
 # make check      every selftest, on both Debian kernels, in a VM
+# make soak       random traffic in a VM for ten minutes; SEED repeats a run
 # make demo       ibv_rc_pingpong in a VM, and what it took
 # make conformance  rdma-core's own tests on vhca and on Soft-RoCE, in a VM
 # make load       insmod both modules into the running kernel; unload undoes it
@@ -68,6 +70,19 @@ check: testdeps
 	@$(MAKE) -s lib selftests
 	@bash selftests/check.sh $(TESTS)
 
+# Made of the tables that the tests run.
+docs: Documentation/semantics.rst
+
+Documentation/semantics.rst: selftests/gen_semantics.c selftests/semantics.h
+	@mkdir -p build
+	$(CC) -O -Wall -Wextra -o build/gen_semantics $<
+	build/gen_semantics > $@
+
+SOAK_SECONDS ?= 600
+soak: testdeps modules lib selftests
+	@bash selftests/vm --kernel 6.12 --timeout $$(($(SOAK_SECONDS) * 3 + 300)) -- \
+		selftests/test_traffic --seconds $(SOAK_SECONDS) $(if $(SEED),--seed $(SEED))
+
 demo: testdeps
 	@$(MAKE) -s lib
 	@bash selftests/vm --kernel 6.12 -- bash selftests/demo.sh
@@ -105,4 +120,4 @@ clean:
 	$(MAKE) -C lib clean
 	$(MAKE) -C selftests clean
 
-.PHONY: all deps testdeps modules lib selftests lint check demo conformance load unload install uninstall clean
+.PHONY: all deps testdeps modules lib selftests lint docs check soak demo conformance load unload install uninstall clean
