@@ -105,7 +105,6 @@ TEST_F(srq, fields_that_are_wrong_are_einval_and_leave_the_slot_free)
 		{ .type = 0, .sge_shift = 1, .shift = 16 },
 		{ .type = 0, .sge_shift = 1, .shift = 2, .limit = 5 },
 		{ .type = 0, .sge_shift = 1, .rsvd[1] = 1 },
-		{ .type = 0, .sge_shift = 1, .rsvd2 = 1 },
 		{ .type = 0, .sge_shift = 1, .xrcd = 1 },
 		{ .type = 0, .sge_shift = 1, .cqn = 1 },
 		{ .type = 1, .sge_shift = 1 },
