@@ -52,6 +52,7 @@ u8 vdev_query_port(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd
 	port->active_width = PORT_WIDTH_4X;
 	port->active_speed = PORT_SPEED_EDR;
 	port->link_layer = PORT_LINK_INFINIBAND;
+	port->qkey_viol_cntr = cpu_to_be32(vdev_stat_sum(dev, VDEV_QKEY_VIOLATIONS));
 	return VHCA_CMD_OK;
 }
 

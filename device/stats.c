@@ -34,7 +34,7 @@ static const char * const vdev_stat_names[VDEV_STATS] = {
 	[VDEV_QKEY_VIOLATIONS]	= "qkey_violations",
 };
 
-static u64 stat_sum(struct vdev *dev, enum vdev_stat stat)
+u64 vdev_stat_sum(struct vdev *dev, enum vdev_stat stat)
 {
 	u64 sum = 0;
 	int cpu;
@@ -50,7 +50,7 @@ static int counters_show(struct seq_file *s, void *unused)
 	enum vdev_stat stat;
 
 	for (stat = 0; stat < VDEV_STATS; stat++)
-		seq_printf(s, "%s %llu\n", vdev_stat_names[stat], stat_sum(dev, stat));
+		seq_printf(s, "%s %llu\n", vdev_stat_names[stat], vdev_stat_sum(dev, stat));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(counters);

@@ -327,6 +327,7 @@ void vdev_stats_init(void);
 void vdev_stats_exit(void);
 void vdev_stats_add(struct vdev *dev);
 void vdev_stats_remove(struct vdev *dev);
+u64 vdev_stat_sum(struct vdev *dev, enum vdev_stat stat);
 
 /* admin.c */
 

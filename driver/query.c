@@ -104,6 +104,7 @@ int vhca_query_port(struct vhca_ctx *ctx, struct vhca_call *call)
 		.subnet_timeout	= prm->subnet_timeout,
 		.active_width	= prm->active_width,
 		.active_speed	= prm->active_speed,
+		.qkey_viol_cntr	= be32_to_cpu(prm->qkey_viol_cntr),
 		.phys_state	= prm->phys_state,
 		.link_layer	= prm->link_layer,
 	};

@@ -573,9 +573,10 @@ struct vhca_prm_port {
 	__u8	link_layer;
 	__u8	subnet_timeout;
 	__u8	rsvd;
+	__be32	qkey_viol_cntr;
 };
 
-VHCA_ASSERT_SIZE(struct vhca_prm_port, 28);
+VHCA_ASSERT_SIZE(struct vhca_prm_port, 32);
 VHCA_ASSERT_AT(struct vhca_prm_port, cap_flags, 0);
 VHCA_ASSERT_AT(struct vhca_prm_port, max_msg_sz, 4);
 VHCA_ASSERT_AT(struct vhca_prm_port, gid_tbl_len, 8);
@@ -592,6 +593,7 @@ VHCA_ASSERT_AT(struct vhca_prm_port, active_speed, 24);
 VHCA_ASSERT_AT(struct vhca_prm_port, link_layer, 25);
 VHCA_ASSERT_AT(struct vhca_prm_port, subnet_timeout, 26);
 VHCA_ASSERT_AT(struct vhca_prm_port, rsvd, 27);
+VHCA_ASSERT_AT(struct vhca_prm_port, qkey_viol_cntr, 28);
 
 /**
  * struct vhca_cmd_done - entry of the admin CQ
