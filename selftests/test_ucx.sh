@@ -17,7 +17,8 @@ name_device()
 # ucx TRANSPORT TEST SIZE ITERATIONS [OPTION...]
 ucx()
 {
-	export UCX_NET_DEVICES=vhca0:1 UCX_TLS="$1,self" UCX_WARN_UNUSED_ENV_VARS=n
+	# RC connects itself over UD.
+	export UCX_NET_DEVICES=vhca0:1 UCX_TLS="$1,ud_verbs:aux,self"
 	name="ucx_perftest $*"
 	set -- ucx_perftest -t "$2" -s "$3" -n "$4"
 	port=$((port + 1))
