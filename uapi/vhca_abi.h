@@ -722,11 +722,11 @@ VHCA_ASSERT_AT(struct vhca_open_qp, xrcd, 12);
  * @fd: in: the file whose inode names the domain, or VHCA_INVALID_FD: a domain of its
  *	own that nobody else can open.
  * @oflags: in: 0, O_CREAT, O_CREAT | O_EXCL, as in open(2).
- * @xrcd: out: its number in this file.
+ * @xrcd: out: its number in this file, not zero.
  * @rsvd: zero.
  *
- * ENOENT: there is none for this file and no O_CREAT. EEXIST: there is one and O_EXCL.
- * EBADF: @fd. VHCA_IOC_CLOSE_XRCD closes it; it goes with the last that has it open.
+ * ENOENT: there is none for @fd and no O_CREAT. EEXIST: there is one and O_EXCL. EBADF:
+ * @fd. VHCA_IOC_CLOSE_XRCD closes it; it goes with the last that has it open.
  */
 struct vhca_open_xrcd {
 	__s32	fd;
@@ -800,7 +800,8 @@ VHCA_ASSERT_AT(struct vhca_create_srq, buf_addr, 64);
  * struct vhca_modify_srq - VHCA_IOC_MODIFY_SRQ and VHCA_IOC_QUERY_SRQ
  * @srqn: in.
  * @limit: modify: in: when fewer WQEs than this are left the limit event is raised,
- *	once, and the limit is zero again; zero: never. Query: out.
+ *	once, and the limit is zero again; zero: never. Up to the WQEs that the ring
+ *	holds. Query: out.
  */
 struct vhca_modify_srq {
 	__u32	srqn;
