@@ -651,6 +651,27 @@ static inline void slices_to_sges(const struct end *e, const struct slice *s, in
 		};
 }
 
+static inline struct ibv_send_wr send_wr(uint64_t wr_id, struct ibv_sge *sge, int n,
+					 unsigned int flags)
+{
+	return (struct ibv_send_wr) {
+		.wr_id = wr_id,
+		.sg_list = sge,
+		.num_sge = n,
+		.opcode = IBV_WR_SEND,
+		.send_flags = flags,
+	};
+}
+
+static inline struct ibv_recv_wr recv_wr(uint64_t wr_id, struct ibv_sge *sge, int n)
+{
+	return (struct ibv_recv_wr) {
+		.wr_id = wr_id,
+		.sg_list = sge,
+		.num_sge = n,
+	};
+}
+
 /* Where a WR goes, in the transports in which each says so. */
 static inline void wr_to_peer(const struct end *e, struct ibv_send_wr *wr)
 {
@@ -666,24 +687,14 @@ static inline void wr_to_peer(const struct end *e, struct ibv_send_wr *wr)
 static inline int post_send_sges(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int n,
 				 unsigned int flags)
 {
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id,
-		.sg_list = sge,
-		.num_sge = n,
-		.opcode = IBV_WR_SEND,
-		.send_flags = flags,
-	}, *bad = NULL;
+	struct ibv_send_wr wr = send_wr(wr_id, sge, n, flags), *bad = NULL;
 
 	return ibv_post_send(qp, &wr, &bad);
 }
 
 static inline int post_recv_sges(struct ibv_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int n)
 {
-	struct ibv_recv_wr wr = {
-		.wr_id = wr_id,
-		.sg_list = sge,
-		.num_sge = n,
-	}, *bad = NULL;
+	struct ibv_recv_wr wr = recv_wr(wr_id, sge, n), *bad = NULL;
 
 	return ibv_post_recv(qp, &wr, &bad);
 }
@@ -691,11 +702,7 @@ static inline int post_recv_sges(struct ibv_qp *qp, uint64_t wr_id, struct ibv_s
 /* To where the end takes its receives from. */
 static inline int post_recv_end(const struct end *e, uint64_t wr_id, struct ibv_sge *sge, int n)
 {
-	struct ibv_recv_wr wr = {
-		.wr_id = wr_id,
-		.sg_list = sge,
-		.num_sge = n,
-	}, *bad = NULL;
+	struct ibv_recv_wr wr = recv_wr(wr_id, sge, n), *bad = NULL;
 
 	return e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) :
 			ibv_post_recv(e->qp, &wr, &bad);
@@ -705,13 +712,7 @@ static inline int post_send_slices(struct end *e, uint64_t wr_id, const struct s
 				   unsigned int flags)
 {
 	struct ibv_sge sge[MAX_SLICES];
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id,
-		.sg_list = sge,
-		.num_sge = n,
-		.opcode = IBV_WR_SEND,
-		.send_flags = flags,
-	}, *bad = NULL;
+	struct ibv_send_wr wr = send_wr(wr_id, sge, n, flags), *bad = NULL;
 
 	slices_to_sges(e, s, n, sge);
 	wr_to_peer(e, &wr);

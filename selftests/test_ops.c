@@ -80,23 +80,33 @@ TEST_F(rc, write_puts_data_where_it_is_told)
 	exchange(_metadata, self->a, self->b, 1000, 1);
 }
 
-TEST_F(rc, write_gathers)
+/* Segments here and there, an empty one among them; one piece at the other end. */
+static void scattered(struct __test_metadata *_metadata, struct pair *p,
+		      enum ibv_wr_opcode opcode, uint32_t byte_len)
 {
-	struct end *a = self->a, *b = self->b;
-	struct op op = remote_op(IBV_WR_RDMA_WRITE, b, 5, 0);
+	struct end *a = &p->end[0], *b = &p->end[1];
+	struct op op = remote_op(opcode, b, 5, 0);
 	struct ibv_sge sge[] = {
 		{ (uintptr_t)a->buf + 9000, 3, a->mr->lkey },
 		{ 0, 0, 0 },
 		{ (uintptr_t)a->buf + 100, 5000, a->mr->lkey },
 		{ (uintptr_t)a->buf + 8, 1, a->mr->lkey },
 	};
+	struct ibv_wc wc;
 
 	fill(a->buf, a->len, 2);
+	fill(b->buf, b->len, 3);
 	ASSERT_EQ(0, post_op_sges(a->qp, 1, &op, sge, 4));
-	expect_wc(_metadata, a->scq, 1, IBV_WC_SUCCESS);
+	wc = expect_wc(_metadata, a->scq, 1, IBV_WC_SUCCESS);
+	EXPECT_EQ(byte_len, wc.byte_len);
 	EXPECT_EQ(0, memcmp(b->buf + 5, a->buf + 9000, 3));
 	EXPECT_EQ(0, memcmp(b->buf + 8, a->buf + 100, 5000));
 	EXPECT_EQ(a->buf[8], b->buf[5008]);
+}
+
+TEST_F(rc, write_gathers)
+{
+	scattered(_metadata, &self->p, IBV_WR_RDMA_WRITE, 0);
 }
 
 TEST_F(rc, write_inline_needs_no_region_and_leaves_the_buffer_at_once)
@@ -314,23 +324,7 @@ TEST_F(rc, read_brings_data_from_where_it_is_told)
 
 TEST_F(rc, read_scatters)
 {
-	struct end *a = self->a, *b = self->b;
-	struct op op = remote_op(IBV_WR_RDMA_READ, b, 5, 0);
-	struct ibv_sge sge[] = {
-		{ (uintptr_t)a->buf + 9000, 3, a->mr->lkey },
-		{ 0, 0, 0 },
-		{ (uintptr_t)a->buf + 100, 5000, a->mr->lkey },
-		{ (uintptr_t)a->buf + 8, 1, a->mr->lkey },
-	};
-	struct ibv_wc wc;
-
-	fill(b->buf, b->len, 2);
-	ASSERT_EQ(0, post_op_sges(a->qp, 1, &op, sge, 4));
-	wc = expect_wc(_metadata, a->scq, 1, IBV_WC_SUCCESS);
-	EXPECT_EQ(5004, wc.byte_len);
-	EXPECT_EQ(0, memcmp(b->buf + 5, a->buf + 9000, 3));
-	EXPECT_EQ(0, memcmp(b->buf + 8, a->buf + 100, 5000));
-	EXPECT_EQ(a->buf[8], b->buf[5008]);
+	scattered(_metadata, &self->p, IBV_WR_RDMA_READ, 5004);
 }
 
 TEST_F(rc, empty_writes_and_reads_need_no_key)
