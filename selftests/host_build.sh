@@ -6,22 +6,22 @@
 here=$(dirname "$(readlink -f "$0")")
 top=$(dirname "$here")
 . "$here/machine.sh"
+. "$here/ktap.sh"
 need dkms
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$top/dkms.conf")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-n=0
 
-# result NAME COMMAND...: run the command, report on it under NAME.
-result()
+# passes NAME COMMAND...: run the command, report on it under NAME.
+passes()
 {
-	local name=$1 r=ok
+	local name=$1 status
 
 	shift
-	n=$((n + 1))
-	"$@" >"$work/log" 2>&1 || r="not ok"
-	[ "$r" = ok ] || sed 's/^/# /' "$work/log"
-	echo "$r $n $name"
+	"$@" >"$work/log" 2>&1
+	status=$?
+	[ $status = 0 ] || show "$work/log"
+	result $status "$name"
 }
 
 # The sources alone, as a clone has them.
@@ -121,17 +121,17 @@ in_kernel_tree()
 		make -C "$work/linux/tools/testing/selftests/vhca" CFLAGS="-I$work/tree/uapi"
 }
 
-echo "TAP version 13"
-echo "1..12"
-result "clone the sources" clone
-result "dkms add" dkms_add
+plan 12
+passes "clone the sources" clone
+passes "dkms add" dkms_add
 for k in 6.1 6.12; do
-	result "dkms build, $k" dkms_build $k
-	result "dkms install, $k" dkms_install $k
+	passes "dkms build, $k" dkms_build $k
+	passes "dkms install, $k" dkms_install $k
 done
-result "dkms remove leaves nothing" dkms_remove
-result "make install into DESTDIR" install_all
-result "installed headers compile" use_headers
-result "a rebuild is neither too much nor too little" rebuild
-result "make uninstall leaves nothing" uninstall_all
-result "selftests build in a kernel tree" in_kernel_tree
+passes "dkms remove leaves nothing" dkms_remove
+passes "make install into DESTDIR" install_all
+passes "installed headers compile" use_headers
+passes "a rebuild is neither too much nor too little" rebuild
+passes "make uninstall leaves nothing" uninstall_all
+passes "selftests build in a kernel tree" in_kernel_tree
+exit $failed

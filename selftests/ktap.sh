@@ -33,8 +33,8 @@ skip()
 	echo "ok $count $1 # SKIP $2"
 }
 
-# Show what a program said, as diagnostics: say FILE...
-say()
+# Show what a program said, as diagnostics: show FILE...
+show()
 {
 	sed 's/^/# /' "$@"
 }

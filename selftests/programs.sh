@@ -55,6 +55,6 @@ both()
 # pair_result STATUS TAG NAME: the result, and what was said when it is bad
 pair_result()
 {
-	[ "$1" -eq 0 ] || say "$tmp/$2.server" "$tmp/$2.client"
+	[ "$1" -eq 0 ] || show "$tmp/$2.server" "$tmp/$2.client"
 	result "$1" "$3, $(cat $engine)"
 }

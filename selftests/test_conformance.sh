@@ -72,5 +72,5 @@ echo "$families" | grep . > "$tmp/families"
 while read -r family passes; do
 	check "$family" "$passes"
 done < "$tmp/families"
-[ $failed -eq 0 ] || say "$tmp/log"
+[ $failed -eq 0 ] || show "$tmp/log"
 exit $failed

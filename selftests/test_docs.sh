@@ -20,7 +20,7 @@ trap 'rm -rf "$tmp"' EXIT
 # something: $tmp/seen has a line for each thing looked at.
 found()
 {
-	say "$tmp/wrong"
+	show "$tmp/wrong"
 	[ -s "$tmp/seen" ] && ! [ -s "$tmp/wrong" ]
 	result $? "$1: $(wc -l < "$tmp/seen")"
 	: > "$tmp/seen"

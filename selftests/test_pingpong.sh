@@ -20,7 +20,7 @@ at_once()
 	ok=0
 	for i in 1 2 3 4; do
 		both "at_once$i" moved $((4096 * iters * 2)) || {
-			say "$tmp/at_once$i.server" "$tmp/at_once$i.client"
+			show "$tmp/at_once$i.server" "$tmp/at_once$i.client"
 			ok=1
 		}
 	done

@@ -24,7 +24,7 @@ xsrq()
 	for pid in $pids; do
 		wait "$pid" || ok=1
 	done
-	[ $ok -eq 0 ] || say "$tmp"/xsrq.*
+	[ $ok -eq 0 ] || show "$tmp"/xsrq.*
 	result $ok "ibv_xsrq_pingpong $*, $clients clients, $(cat $engine)"
 }
 

@@ -15,7 +15,7 @@ test_devices()
 		guid=$(tr -d : < "$dir/node_guid")
 		grep -q "${dir##*/}[[:space:]]*$guid" "$tmp/out" || ok=1
 	done
-	[ $ok -eq 0 ] || say "$tmp/out"
+	[ $ok -eq 0 ] || show "$tmp/out"
 	result $ok "ibv_devices lists every function with its GUID"
 }
 
@@ -28,7 +28,7 @@ test_devinfo()
 		    'GID\[ *0\]:.*fe80:'; do
 		grep -q "$what" "$tmp/out" || { echo "# no $what"; ok=1; }
 	done
-	[ $ok -eq 0 ] || say "$tmp/out"
+	[ $ok -eq 0 ] || show "$tmp/out"
 	result $ok "ibv_devinfo -v"
 	$run ibv_devinfo -d vhca1 > "$tmp/out" 2>&1 && grep -q vhca1 "$tmp/out" &&
 		! grep -q vhca0 "$tmp/out"
@@ -65,7 +65,7 @@ test_asyncwatch()
 	ok=$?
 	kill $pid 2>/dev/null
 	wait $pid 2>/dev/null
-	[ $ok -eq 0 ] || say "$tmp/out"
+	[ $ok -eq 0 ] || show "$tmp/out"
 	result $ok "ibv_asyncwatch opens the device and waits for events"
 }
 
@@ -81,7 +81,7 @@ test_pyverbs()
 	P
 	[ "$(cat "$tmp/out")" = "$(ls -x /sys/class/vhca | tr -s ' ')" ]
 	ok=$?
-	[ $ok -eq 0 ] || say "$tmp/out"
+	[ $ok -eq 0 ] || show "$tmp/out"
 	result $ok "beside libmlx5, libefa and librdmacm, pyverbs sees vhca's devices and no other"
 }
 

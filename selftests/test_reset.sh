@@ -69,7 +69,7 @@ ok=$?
 timeout 20 tail --pid=$watcher -f /dev/null
 wait $watcher
 [ $? -lt 124 ] && grep -q 'DEVICE_FATAL\|catastrophic' "$out" || ok=1
-[ $ok -eq 0 ] || say "$out"
+[ $ok -eq 0 ] || show "$out"
 rm -f "$out"
 result $ok "a function in use can be removed: programs are told, not killed"
 
