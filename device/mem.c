@@ -7,6 +7,7 @@
  * checked to be memory; that it is the right memory is the driver's duty, as it
  * is towards a card.
  */
+#include <linux/ioport.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -16,13 +17,19 @@
 /* The page of the programming model is the page that is mapped. */
 static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
 
+/*
+ * Among the pages that are reserved are those of holes in memory and of other
+ * devices, which the kernel has not all mapped.
+ */
 static struct page *dma_page(u64 addr)
 {
 	unsigned long pfn = addr >> PAGE_SHIFT;
+	struct page *page;
 
 	if (addr >> PAGE_SHIFT != pfn || !pfn_valid(pfn))
 		return NULL;
-	return pfn_to_page(pfn);
+	page = pfn_to_page(pfn);
+	return !PageReserved(page) || page_is_ram(pfn) ? page : NULL;
 }
 
 void *vdev_dma(u64 addr, size_t len)
