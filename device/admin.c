@@ -34,6 +34,8 @@ static const struct admin_op admin_ops[] = {
 	[VHCA_CMD_FREE_PD]	= { vdev_free_pd, NUMBER },
 	[VHCA_CMD_CREATE_MKEY]	= { vdev_create_mkey, sizeof(struct vhca_cmd_create_mkey) },
 	[VHCA_CMD_DESTROY_MKEY]	= { vdev_destroy_mkey, NUMBER },
+	[VHCA_CMD_ALLOC_DM]	= { vdev_alloc_dm, sizeof(struct vhca_cmd_alloc_dm) },
+	[VHCA_CMD_FREE_DM]	= { vdev_free_dm, NUMBER },
 	[VHCA_CMD_CREATE_CQ]	= { vdev_create_cq, sizeof(struct vhca_cmd_create_cq) },
 	[VHCA_CMD_DESTROY_CQ]	= { vdev_destroy_cq, NUMBER },
 	[VHCA_CMD_RESIZE_CQ]	= { vdev_resize_cq, sizeof(struct vhca_cmd_resize_cq) },
@@ -81,6 +83,8 @@ void vdev_regs_init(struct vdev *dev)
 	vdev_reg_write(dev, VHCA_REG_MAX_MKEY, VDEV_MAX_MKEY);
 	vdev_reg_write(dev, VHCA_REG_MAX_PD, VDEV_MAX_PD);
 	vdev_reg_write(dev, VHCA_REG_MAX_UAR, VDEV_MAX_UAR);
+	vdev_reg_write(dev, VHCA_REG_DM_PAGE, VDEV_DM_PAGE);
+	vdev_reg_write(dev, VHCA_REG_DM_PAGES, VDEV_DM_PAGES);
 	vdev_reg_write(dev, VHCA_REG_MAX_SQ_SHIFT, VHCA_SQ_MAX_SHIFT);
 	vdev_reg_write(dev, VHCA_REG_MAX_RQ_SHIFT, VHCA_RQ_MAX_SHIFT);
 	vdev_reg_write(dev, VHCA_REG_MAX_CQ_SHIFT, VHCA_CQ_MAX_SHIFT);
@@ -126,6 +130,7 @@ static void admin_reset(struct vdev *dev)
 	vdev_forget_srqs(dev);
 	vdev_forget_cqs(dev);
 	vdev_forget_mkeys(dev);
+	vdev_forget_dm(dev);
 	vdev_forget_domains(dev);
 	vdev_forget_uars(dev);
 	vdev_forget_eqs(dev);

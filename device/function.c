@@ -22,7 +22,7 @@
 #define DOMAIN_LIMIT	0xf000
 
 /* BARs in a function's pages, in the order of their alignment. */
-#define UAR_SIZE	(VDEV_MAX_UAR * VHCA_UAR_PAGE_SIZE)
+#define UAR_SIZE	((VDEV_MAX_UAR + VDEV_DM_PAGES) * VHCA_UAR_PAGE_SIZE)
 #define REGS_AT		UAR_SIZE
 #define MSIX_AT		(REGS_AT + VHCA_REGS_SIZE)
 #define PAGES_SIZE	(MSIX_AT + VHCA_MSIX_SIZE)

@@ -3,7 +3,8 @@
  * Memory regions and their keys.
  *
  * A key is an index and a variant of 8 bits that changes with each use of the
- * index, so that a key which was given back is told from its successor.
+ * index, so that a key which was given back is told from its successor. Memory
+ * windows are MKeys, too, and share the look-up; see mw.c.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -26,7 +27,11 @@ static u8 mkey_check(const struct vhca_cmd_create_mkey *in)
 		    (!length && (in->pages || in->offset)))
 			return VHCA_CMD_BAD_PARAM;
 		return VHCA_CMD_OK;
+	case VHCA_MKEY_DM:
+		return VHCA_CMD_OK;
 	case VHCA_MKEY_NULL:
+	case VHCA_MKEY_MW1:
+	case VHCA_MKEY_MW2:
 		if (iova || length || in->access || in->pages || in->offset)
 			return VHCA_CMD_BAD_PARAM;
 		return VHCA_CMD_OK;
@@ -45,7 +50,40 @@ static unsigned int mkey_npages(const struct vhca_cmd_create_mkey *in)
 			    VHCA_PAGE_SIZE);
 }
 
-static struct vdev_mkey *mkey_alloc(const struct vhca_cmd_create_mkey *in, u8 *status)
+/* Find what is behind the region. */
+static u8 mkey_fill(struct vdev *dev, struct vdev_mkey *mkey,
+		    const struct vhca_cmd_create_mkey *in, unsigned int npages)
+{
+	u64 pages = be64_to_cpu(in->pages);
+	u32 offset = be32_to_cpu(in->offset);
+	unsigned int i;
+	u8 status;
+
+	mkey->page = mkey->pages;
+	mkey->offset = offset_in_page(offset);
+	if (mkey->kind != VHCA_MKEY_DM)
+		return vdev_read_pages(pages, npages, mkey->pages);
+	status = vdev_dm_get(dev, pages, offset, mkey->length);
+	if (status)
+		return status;
+	mkey->dm = pages;
+	for (i = 0; i < npages; i++)
+		mkey->pages[i] = vdev_dm_page(dev, mkey->dm + offset / VHCA_PAGE_SIZE + i);
+	return VHCA_CMD_OK;
+}
+
+/* The other way; nobody uses it any more. */
+static void mkey_free(struct vdev *dev, struct vdev_mkey *mkey)
+{
+	if (vdev_mkey_is_window(mkey))
+		vdev_mw_free(mkey);
+	if (mkey->kind == VHCA_MKEY_DM)
+		vdev_dm_put(dev, mkey->dm);
+	kvfree(mkey);
+}
+
+static struct vdev_mkey *mkey_alloc(struct vdev *dev, const struct vhca_cmd_create_mkey *in,
+				    u8 *status)
 {
 	unsigned int npages = mkey_npages(in);
 	struct vdev_mkey *mkey;
@@ -55,19 +93,19 @@ static struct vdev_mkey *mkey_alloc(const struct vhca_cmd_create_mkey *in, u8 *s
 		*status = VHCA_CMD_NO_MEMORY;
 		return NULL;
 	}
-	*status = vdev_read_pages(be64_to_cpu(in->pages), npages, mkey->pages);
-	if (*status) {
-		kvfree(mkey);
-		return NULL;
-	}
 	mkey->kind = be32_to_cpu(in->kind);
 	mkey->pd = be32_to_cpu(in->pd);
 	mkey->access = be32_to_cpu(in->access);
 	mkey->iova = be64_to_cpu(in->iova);
 	mkey->length = be64_to_cpu(in->length);
-	mkey->offset = offset_in_page(be32_to_cpu(in->offset));
+	init_rwsem(&mkey->lock);
 	if (mkey->kind == VHCA_MKEY_NULL)
 		mkey->access = VHCA_MKEY_LOCAL_WRITE;
+	*status = mkey_fill(dev, mkey, in, npages);
+	if (*status) {
+		kvfree(mkey);
+		return NULL;
+	}
 	return mkey;
 }
 
@@ -99,7 +137,7 @@ u8 vdev_create_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
 	status = mkey_check(in);
 	if (status)
 		return status;
-	mkey = mkey_alloc(in, &status);
+	mkey = mkey_alloc(dev, in, &status);
 	if (!mkey)
 		return status;
 	status = vdev_pd_get(dev, mkey->pd);
@@ -114,23 +152,35 @@ u8 vdev_create_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
 err_pd:
 	vdev_pd_put(dev, mkey->pd);
 err_free:
-	kvfree(mkey);
+	mkey_free(dev, mkey);
 	return status;
+}
+
+/* The MKey that a command names. The variant of a window is not the driver's to know. */
+static struct vdev_mkey *mkey_find(struct vdev *dev, u32 key)
+{
+	struct vdev_mkey *mkey = xa_load(&dev->mkeys, key >> 8);
+
+	if (mkey && !vdev_mkey_is_window(mkey) && mkey->key != key)
+		return NULL;
+	return mkey;
 }
 
 u8 vdev_destroy_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
 		     struct vhca_cmd_done *done)
 {
 	u32 key = be32_to_cpu(cmd->object.number);
-	struct vdev_mkey *mkey = xa_load(&dev->mkeys, key >> 8);
+	struct vdev_mkey *mkey = mkey_find(dev, key);
 
-	if (!mkey || mkey->key != key)
+	if (!mkey)
 		return VHCA_CMD_BAD_OBJECT;
+	if (!vdev_mkey_is_window(mkey) && !vdev_mr_kill(mkey))
+		return VHCA_CMD_BUSY;
 	xa_erase(&dev->mkeys, key >> 8);
 	/* The driver gives the pages back when it has the answer. */
 	synchronize_srcu_expedited(&vdev_srcu);
 	vdev_pd_put(dev, mkey->pd);
-	kvfree(mkey);
+	mkey_free(dev, mkey);
 	return VHCA_CMD_OK;
 }
 
@@ -139,7 +189,7 @@ void vdev_forget_mkeys(struct vdev *dev)
 	struct vdev_mkey *mkey;
 	unsigned long index;
 
-	/* No QP is left that could use one. */
+	/* No QP is left that could use one; nor does one use another any more. */
 	xa_for_each(&dev->mkeys, index, mkey) {
 		xa_erase(&dev->mkeys, index);
 		kvfree(mkey);
@@ -155,22 +205,54 @@ static bool mkey_holds(const struct vdev_mkey *mkey, u64 addr, u64 len)
 	       addr - mkey->iova <= mkey->length - len;
 }
 
+/* Why a key gives no such access, or VHCA_VERR_NONE. */
+static u8 mkey_verdict(const struct vdev_mkey *mkey, u32 key, u32 pd, u32 access,
+		       u64 addr, u64 len)
+{
+	if (mkey->key != key)
+		return VHCA_VERR_KEY;
+	if (mkey->pd != pd)
+		return VHCA_VERR_KEY_PD;
+	if (access & ~mkey->access)
+		return VHCA_VERR_KEY_ACCESS;
+	return mkey_holds(mkey, addr, len) ? VHCA_VERR_NONE : VHCA_VERR_KEY_BOUNDS;
+}
+
 struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
 				u64 addr, u64 len, u8 *verr)
 {
 	struct vdev_mkey *mkey = xa_load(&dev->mkeys, key >> 8);
 
-	if (!mkey || mkey->key != key)
+	if (!mkey)
 		*verr = VHCA_VERR_KEY;
-	else if (mkey->pd != pd)
-		*verr = VHCA_VERR_KEY_PD;
-	else if (access & ~mkey->access)
-		*verr = VHCA_VERR_KEY_ACCESS;
-	else if (!mkey_holds(mkey, addr, len))
-		*verr = VHCA_VERR_KEY_BOUNDS;
+	else if (vdev_mkey_is_window(mkey))
+		*verr = VHCA_VERR_KEY_KIND;
 	else
+		*verr = mkey_verdict(mkey, key, pd, access, addr, len);
+	return *verr ? NULL : mkey;
+}
+
+struct vdev_mkey *vdev_mkey_enter(struct vdev_qp *qp, u32 rkey, u32 access, u64 addr,
+				  u64 len)
+{
+	struct vdev_mkey *mkey = xa_load(&qp->dev->mkeys, rkey >> 8);
+	bool window = mkey && vdev_mkey_is_window(mkey);
+
+	if (!mkey)
+		return NULL;
+	if (window)
+		down_read(&mkey->lock);
+	if ((!window || vdev_mw_reachable(mkey, qp)) &&
+	    !mkey_verdict(mkey, rkey, qp->recv.pd, access, addr, len))
 		return mkey;
+	vdev_mkey_leave(mkey);
 	return NULL;
+}
+
+void vdev_mkey_leave(struct vdev_mkey *mkey)
+{
+	if (vdev_mkey_is_window(mkey))
+		up_read(&mkey->lock);
 }
 
 void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len)
@@ -180,5 +262,5 @@ void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len)
 	if (mkey->kind == VHCA_MKEY_NULL)
 		return NULL;
 	*len = min_t(u32, *len, VHCA_PAGE_SIZE - offset_in_page(at));
-	return page_address(mkey->pages[at >> VHCA_PAGE_SHIFT]) + offset_in_page(at);
+	return page_address(mkey->page[at >> VHCA_PAGE_SHIFT]) + offset_in_page(at);
 }

@@ -155,6 +155,7 @@ static struct vdev_qp *qp_alloc(struct vdev *dev)
 	if (!qp)
 		return NULL;
 	qp->dev = dev;
+	qp->serial = ++dev->qp_serial;
 	mutex_init(&qp->send.lock);
 	mutex_init(&qp->recv.lock);
 	INIT_LIST_HEAD(&qp->work);

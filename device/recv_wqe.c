@@ -119,6 +119,8 @@ static u32 recv_flags(const struct vdev_request *req, u8 status)
 		return flags;
 	if (req->opcode == VHCA_OP_SEND_IMM || req->opcode == VHCA_OP_RDMA_WRITE_IMM)
 		flags |= VHCA_CQE_F_IMM;
+	if (req->opcode == VHCA_OP_SEND_INV)
+		flags |= VHCA_CQE_F_INV;
 	if (req->grh)
 		flags |= VHCA_CQE_F_GRH;
 	return flags;

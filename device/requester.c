@@ -66,6 +66,22 @@ static bool send_start(struct vdev_qp *qp, int posted)
 	return true;
 }
 
+/* What concerns nobody but this QP takes effect before the next WQE is begun. */
+static void send_local(struct vdev_qp *qp)
+{
+	struct vdev_send *send = &qp->send;
+	u8 verr;
+
+	if (send->form & VDEV_FORM_BIND)
+		verr = vdev_mw_bind(qp, &send->bind);
+	else
+		verr = vdev_mw_invalidate(qp, qp->pd, be32_to_cpu(send->imm));
+	if (verr)
+		send_fail(qp, VHCA_CQE_MW_BIND_ERR, verr);
+	else
+		send_complete(qp, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
+}
+
 static void send_rnr(struct vdev_qp *qp, u8 timer)
 {
 	struct vdev_send *send = &qp->send;
@@ -276,6 +292,10 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 				return true;
 			if (!send_start(qp, posted))
 				break;
+			if (qp->send.form & VDEV_FORM_LOCAL) {
+				send_local(qp);
+				continue;
+			}
 		}
 		if (send->tries > qp->attr.retry_cnt) {
 			send_fail(qp, VHCA_CQE_RETRY_EXC_ERR, VHCA_VERR_NO_PEER);

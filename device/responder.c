@@ -118,6 +118,20 @@ static struct vdev_sgl *recv_move(struct vdev_qp *qp, const struct vdev_request 
 	return bad;
 }
 
+/* All of a SEND is there. What it invalidates is invalid before its completion is seen. */
+static u8 recv_send_end(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	u8 verr = VHCA_VERR_NONE;
+
+	if (req->opcode == VHCA_OP_SEND_INV)
+		verr = vdev_mw_invalidate(qp, qp->recv.pd, be32_to_cpu(req->imm));
+	if (verr)
+		return vdev_recv_fail(qp, req, VHCA_CQE_REM_INV_REQ_ERR, verr,
+				      VDEV_NAK_ACCESS);
+	vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
+	return VDEV_ACK;
+}
+
 /* Move the payload of a SEND; enum vdev_answer. */
 static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 {
@@ -134,9 +148,7 @@ static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_PROT_ERR, bad->verr,
 				      VDEV_NAK_OP);
 	recv_advance(qp, req);
-	if (req->last)
-		vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
-	return VDEV_ACK;
+	return req->last ? recv_send_end(qp, req) : VDEV_ACK;
 }
 
 static u8 recv_send(struct vdev_qp *qp, const struct vdev_request *req,
@@ -173,32 +185,22 @@ static u32 recv_right(u8 opcode)
 	}
 }
 
-/* The region behind a remote key; NULL when it gives no such access. */
-static struct vdev_mkey *recv_mkey(struct vdev_qp *qp, u8 opcode, u32 rkey, u64 addr,
-				   u64 len)
+/* A list of what a remote key names; recv_remote_end() is due unless it gives no access. */
+static bool recv_remote(struct vdev_qp *qp, u8 opcode, u32 rkey, u64 addr, u64 len,
+			struct vdev_sgl *sgl)
 {
-	u8 verr;
-
-	return vdev_mkey_get(qp->dev, rkey, qp->recv.pd, recv_right(opcode), addr, len, &verr);
+	*sgl = (struct vdev_sgl){ .raddr = addr, .length = len };
+	/* The key of nothing is not looked at. */
+	if (!len)
+		return true;
+	sgl->mkey = vdev_mkey_enter(qp, rkey, recv_right(opcode), addr, len);
+	return sgl->mkey;
 }
 
-/* One SGE, made of a remote key: looked up when something is copied. */
-static void recv_remote(struct vdev_qp *qp, u8 opcode, u32 rkey, u64 addr, u32 len,
-			struct vhca_wqe_data *seg, struct vdev_sgl *sgl)
+static void recv_remote_end(struct vdev_sgl *sgl)
 {
-	*seg = (struct vhca_wqe_data){
-		.byte_count = cpu_to_be32(len),
-		.lkey = cpu_to_be32(rkey),
-		.addr = cpu_to_be64(addr),
-	};
-	*sgl = (struct vdev_sgl){
-		.dev = qp->dev,
-		.pd = qp->recv.pd,
-		.access = recv_right(opcode),
-		.seg = seg,
-		.nsegs = 1,
-		.length = len,
-	};
+	if (sgl->mkey)
+		vdev_mkey_leave(sgl->mkey);
 }
 
 /* All of the message is checked before any of it is written. */
@@ -206,11 +208,13 @@ static u8 recv_write_begin(struct vdev_qp *qp, const struct vdev_request *req,
 			   struct vdev_response *resp)
 {
 	struct vdev_recv *recv = &qp->recv;
+	struct vdev_sgl all;
 
 	if (req->total > VDEV_MAX_MSG)
 		return recv_nak(qp, VDEV_NAK_INVALID);
-	if (req->total && !recv_mkey(qp, req->opcode, req->rkey, req->raddr, req->total))
+	if (!recv_remote(qp, req->opcode, req->rkey, req->raddr, req->total, &all))
 		return recv_nak(qp, VDEV_NAK_ACCESS);
+	recv_remote_end(&all);
 	recv->rkey = req->rkey;
 	recv->raddr = req->raddr;
 	recv->left = req->total;
@@ -221,7 +225,6 @@ static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
 		     struct vdev_response *resp)
 {
 	struct vdev_recv *recv = &qp->recv;
-	struct vhca_wqe_data seg;
 	struct vdev_sgl to, *bad;
 
 	if (req->first) {
@@ -232,10 +235,12 @@ static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
 	}
 	if (req->length > recv->left || (req->last && req->length < recv->left))
 		return recv_nak(qp, VDEV_NAK_INVALID);
-	recv_remote(qp, req->opcode, recv->rkey, recv->raddr, req->length, &seg, &to);
+	if (!recv_remote(qp, req->opcode, recv->rkey, recv->raddr, req->length, &to))
+		return recv_nak(qp, VDEV_NAK_ACCESS);
 	bad = vdev_sgl_copy(&to, req->payload, req->length);
+	recv_remote_end(&to);
 	if (bad)
-		return bad == &to ? recv_nak(qp, VDEV_NAK_ACCESS) : VDEV_LOCAL;
+		return VDEV_LOCAL;
 	recv->raddr += req->length;
 	recv->left -= req->length;
 	recv_advance(qp, req);
@@ -247,18 +252,15 @@ static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
 /* Each request names all that is still to be read, and gets the first of it. */
 static u8 recv_read(struct vdev_qp *qp, const struct vdev_request *req)
 {
-	struct vhca_wqe_data seg;
 	struct vdev_sgl from, *bad;
 
 	if (req->total > VDEV_MAX_MSG || req->length > req->total)
 		return recv_nak(qp, VDEV_NAK_INVALID);
-	if (req->total && !recv_mkey(qp, req->opcode, req->rkey, req->raddr, req->total))
+	if (!recv_remote(qp, req->opcode, req->rkey, req->raddr, req->total, &from))
 		return recv_nak(qp, VDEV_NAK_ACCESS);
-	recv_remote(qp, req->opcode, req->rkey, req->raddr, req->length, &seg, &from);
 	bad = vdev_sgl_copy(req->payload, &from, req->length);
-	if (bad)
-		return bad == &from ? recv_nak(qp, VDEV_NAK_ACCESS) : VDEV_LOCAL;
-	return recv_advance(qp, req);
+	recv_remote_end(&from);
+	return bad ? VDEV_LOCAL : recv_advance(qp, req);
 }
 
 /*
@@ -272,24 +274,37 @@ static u64 recv_atomic_do(const struct vdev_request *req, void *word)
 	return atomic64_fetch_add(req->swap_add, (atomic64_t *)word);
 }
 
-static u8 recv_atomic(struct vdev_qp *qp, const struct vdev_request *req)
+/* Execute it, with the old value to *@value; enum vdev_answer. */
+static u8 recv_atomic_at(struct vdev_qp *qp, const struct vdev_request *req, u64 *value)
 {
 	u32 len = VHCA_ATOMIC_SIZE;
-	struct vdev_mkey *mkey;
-	struct vdev_sgl old;
+	u8 answer = VDEV_ACK;
+	struct vdev_sgl at;
 	void *word;
+
+	if (!recv_remote(qp, req->opcode, req->rkey, req->raddr, len, &at))
+		return VDEV_NAK_ACCESS;
+	word = vdev_mkey_at(at.mkey, req->raddr, &len);
+	/* Its iova may be such that an aligned address is not aligned memory. */
+	if (IS_ALIGNED((unsigned long)word, VHCA_ATOMIC_SIZE))
+		*value = recv_atomic_do(req, word);
+	else
+		answer = VDEV_NAK_INVALID;
+	recv_remote_end(&at);
+	return answer;
+}
+
+static u8 recv_atomic(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_sgl old;
+	u8 answer;
 	u64 value;
 
 	if (!IS_ALIGNED(req->raddr, VHCA_ATOMIC_SIZE) || req->length != VHCA_ATOMIC_SIZE)
 		return recv_nak(qp, VDEV_NAK_INVALID);
-	mkey = recv_mkey(qp, req->opcode, req->rkey, req->raddr, len);
-	if (!mkey)
-		return recv_nak(qp, VDEV_NAK_ACCESS);
-	word = vdev_mkey_at(mkey, req->raddr, &len);
-	/* Its iova may have been chosen so that an aligned address is not aligned memory. */
-	if (!IS_ALIGNED((unsigned long)word, VHCA_ATOMIC_SIZE))
-		return recv_nak(qp, VDEV_NAK_INVALID);
-	value = recv_atomic_do(req, word);
+	answer = recv_atomic_at(qp, req, &value);
+	if (answer != VDEV_ACK)
+		return recv_nak(qp, answer);
 	old = (struct vdev_sgl){ .inl = &value, .length = sizeof(value) };
 	if (vdev_sgl_copy(req->payload, &old, sizeof(value)))
 		return VDEV_LOCAL;
@@ -342,6 +357,7 @@ static u8 recv_request(struct vdev_qp *qp, const struct vdev_request *req,
 	switch (req->opcode) {
 	case VHCA_OP_SEND:
 	case VHCA_OP_SEND_IMM:
+	case VHCA_OP_SEND_INV:
 		return recv_send(qp, req, resp);
 	case VHCA_OP_RDMA_WRITE:
 	case VHCA_OP_RDMA_WRITE_IMM:

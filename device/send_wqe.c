@@ -20,6 +20,9 @@
 #define IMM		VDEV_FORM_IMM
 #define RADDR		VDEV_FORM_RADDR
 #define ATOMIC		VDEV_FORM_ATOMIC
+#define INV		VDEV_FORM_INV
+#define BIND		VDEV_FORM_BIND
+#define LOCAL		VDEV_FORM_LOCAL
 
 /**
  * struct send_op - an opcode
@@ -36,9 +39,12 @@ static const struct send_op send_ops[] = {
 	[VHCA_OP_RDMA_WRITE_IMM] = { RADDR | OUT | IMM, CONNECTED },
 	[VHCA_OP_SEND]		 = { OUT, CONNECTED | UD },
 	[VHCA_OP_SEND_IMM]	 = { OUT | IMM, CONNECTED | UD },
+	[VHCA_OP_SEND_INV]	 = { OUT | INV, CONNECTED },
 	[VHCA_OP_RDMA_READ]	 = { RADDR | IN, RELIABLE },
 	[VHCA_OP_ATOMIC_CS]	 = { RADDR | ATOMIC | IN, RELIABLE },
 	[VHCA_OP_ATOMIC_FA]	 = { RADDR | ATOMIC | IN, RELIABLE },
+	[VHCA_OP_BIND_MW]	 = { BIND | LOCAL, CONNECTED },
+	[VHCA_OP_LOCAL_INV]	 = { INV | LOCAL, CONNECTED },
 };
 
 /* Segments that every WQE of such a QP has. */
@@ -185,7 +191,7 @@ static bool head_ok(struct vdev_qp *qp, const struct vhca_wqe_ctrl *ctrl)
 	       !(ctrl->flags & ~WQE_FLAGS) &&
 	       (!ctrl->signature || qp->create_flags & VHCA_QPF_SIGNATURE) &&
 	       !ctrl->rsvd[0] && !ctrl->rsvd[1] &&
-	       (!ctrl->imm || qp->send.form & IMM);
+	       (!ctrl->imm || qp->send.form & (IMM | INV));
 }
 
 static bool parse_xrc(struct vdev_send *send, struct segs *segs)
@@ -234,6 +240,23 @@ static bool parse_atomic(struct vdev_send *send, struct segs *segs)
 	return true;
 }
 
+static bool parse_bind(struct vdev_send *send, struct segs *segs)
+{
+	const struct vhca_wqe_bind *bind = segs_next(segs, sizeof(*bind) / VHCA_WQE_SEG_SIZE);
+
+	if (!bind)
+		return false;
+	send->bind = (struct vdev_bind){
+		.rkey = be32_to_cpu(bind->rkey),
+		.new_rkey = be32_to_cpu(bind->new_rkey),
+		.lkey = be32_to_cpu(bind->lkey),
+		.access = be32_to_cpu(bind->access),
+		.addr = be64_to_cpu(bind->addr),
+		.length = be64_to_cpu(bind->length),
+	};
+	return true;
+}
+
 /* Make a list of the segments, or of the inline payload that is there instead. */
 static bool parse_payload(struct vdev_qp *qp, const struct segs *segs)
 {
@@ -270,6 +293,10 @@ static bool parse(struct vdev_qp *qp, u32 nsegs)
 	if (send->form & RADDR && !parse_raddr(send, &segs))
 		return false;
 	if (send->form & ATOMIC && !parse_atomic(send, &segs))
+		return false;
+	if (send->form & BIND && !parse_bind(send, &segs))
+		return false;
+	if (send->form & LOCAL && segs.left)
 		return false;
 	return parse_payload(qp, &segs);
 }

@@ -10,6 +10,7 @@
  *   vdev_qp.recv.lock	the responder; held by the peer's requester with its own
  *			send.lock
  *   vdev_srq.lock	one receive WQE at a time; nothing is taken under it
+ *   vdev_mkey.lock	a window; for reading while an access goes through it
  *   vdev_cq.lock, vdev_eq.lock, vdev_engine.lock
  *			leaves, taken in this order
  *
@@ -26,6 +27,7 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/percpu.h>
+#include <linux/rwsem.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/srcu.h>
@@ -46,7 +48,9 @@
 #define VDEV_MAX_EQ		64
 #define VDEV_MAX_MKEY		BIT(20)
 #define VDEV_MAX_PD		65536
-#define VDEV_MAX_UAR		512		/* pages of BAR2 */
+#define VDEV_MAX_UAR		384		/* pages of BAR2 */
+#define VDEV_DM_PAGE		VDEV_MAX_UAR	/* device memory lies behind them */
+#define VDEV_DM_PAGES		128
 #define VDEV_MAX_EQ_SHIFT	16
 #define VDEV_MAX_SGE		BIT(VHCA_RQ_MAX_SGE_SHIFT)
 #define VDEV_MAX_SRQ		65536
@@ -95,6 +99,7 @@ struct vdev_stats {
 
 struct vdev;
 struct vdev_db;
+struct vdev_qp;
 
 /* msix.c */
 
@@ -205,6 +210,22 @@ struct vdev_uar {
 	bool			watched;
 };
 
+/* dm.c */
+
+/**
+ * struct vdev_dm - device memory; under admin_lock
+ * @used: its pages that belong to a piece.
+ * @piece: by first page: how long the piece is that begins there, and how many MKeys
+ *	are of it.
+ */
+struct vdev_dm {
+	DECLARE_BITMAP(used, VDEV_DM_PAGES);
+	struct vdev_dm_piece {
+		u32		npages;
+		u32		users;
+	} piece[VDEV_DM_PAGES];
+};
+
 /**
  * struct vdev - one function
  * @index: of the function on the device; its LID is @index + 1.
@@ -249,12 +270,14 @@ struct vdev {
 	struct xarray		qps;
 	DECLARE_HASHTABLE(mcast, VDEV_MCAST_BITS);
 	unsigned int		mcast_groups;
+	struct vdev_dm		dm;
 	struct vdev_eq __rcu	*eqs[VDEV_MAX_EQ];
 	struct vdev_uar __rcu	*uars[VDEV_MAX_UAR];
 	u32			next_mkey;
 	u32			next_cqn;
 	u32			next_srqn;
 	u32			next_qpn;
+	u64			qp_serial;
 	u8			mkey_variant;
 
 	struct vdev_engine	engine;
@@ -348,7 +371,7 @@ void vdev_reset(struct vdev *dev);
  * the command whose opcode and reserved head are checked; @done is zeroed. They
  * return enum vhca_cmd_status; unless it is VHCA_CMD_OK nothing has changed.
  * The *_forget() calls free all objects of a kind, in the order that vdev_reset()
- * gives: QPs, SRQs, CQs, MKeys, domains, UARs, EQs.
+ * gives: QPs, SRQs, CQs, MKeys, device memory, domains, UARs, EQs.
  */
 typedef u8 (*vdev_cmd_fn)(struct vdev *dev, const struct vhca_cmd *cmd,
 			  struct vhca_cmd_done *done);
@@ -366,6 +389,8 @@ u8 vdev_alloc_xrcd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd
 u8 vdev_free_xrcd(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_create_mkey(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_destroy_mkey(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_alloc_dm(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
+u8 vdev_free_dm(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_destroy_cq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
 u8 vdev_create_srq(struct vdev *dev, const struct vhca_cmd *cmd, struct vhca_cmd_done *done);
@@ -385,6 +410,7 @@ void vdev_forget_qps(struct vdev *dev);
 void vdev_forget_srqs(struct vdev *dev);
 void vdev_forget_cqs(struct vdev *dev);
 void vdev_forget_mkeys(struct vdev *dev);
+void vdev_forget_dm(struct vdev *dev);
 void vdev_forget_domains(struct vdev *dev);
 void vdev_forget_uars(struct vdev *dev);
 void vdev_forget_eqs(struct vdev *dev);
@@ -432,6 +458,23 @@ void vdev_pd_put(struct vdev *dev, u32 pd);
 /** vdev_xrcd_get() - the same for an XRC domain */
 u8 vdev_xrcd_get(struct vdev *dev, u32 xrcd);
 void vdev_xrcd_put(struct vdev *dev, u32 xrcd);
+
+/* dm.c */
+
+/**
+ * vdev_dm_get() - one more MKey is of a piece of device memory; admin_lock held
+ * @dev: function.
+ * @page: of BAR2, with which the piece begins.
+ * @offset: of the MKey's first byte.
+ * @length: bytes of the MKey.
+ *
+ * Returns enum vhca_cmd_status.
+ */
+u8 vdev_dm_get(struct vdev *dev, u64 page, u64 offset, u64 length);
+void vdev_dm_put(struct vdev *dev, u32 page);
+
+/** vdev_dm_page() - a page of BAR2 that lies in a piece */
+struct page *vdev_dm_page(struct vdev *dev, u32 page);
 
 /* uar.c */
 
@@ -575,7 +618,7 @@ bool vdev_cq_run(struct vdev_cq *cq);
 /* mkey.c */
 
 /**
- * struct vdev_mkey - a memory region
+ * struct vdev_mkey - a memory region or window
  * @key: index << 8 | variant.
  * @kind: enum vhca_mkey_kind.
  * @pd: its PD.
@@ -583,7 +626,13 @@ bool vdev_cq_run(struct vdev_cq *cq);
  * @iova: address of the first byte.
  * @length: bytes.
  * @offset: of the first byte in the pages.
- * @pages: what is behind it; a null MR has none.
+ * @page: what is behind it; a null MR has none. Those of a window are its MR's.
+ * @dm: device memory: the piece that it is of.
+ * @windows: region: windows that are bound to it; negative when it is on its way out.
+ * @lock: window: key, access, iova, length, offset, page and all that follow, see mw.c.
+ * @mr: window: what it is bound to, or NULL.
+ * @owner: type 2: who has bound it.
+ * @pages: room for the pages of a region.
  */
 struct vdev_mkey {
 	u32			key;
@@ -593,13 +642,24 @@ struct vdev_mkey {
 	u64			iova;
 	u64			length;
 	u64			offset;
+	struct page		**page;
+	u32			dm;
+	atomic_t		windows;
+	struct rw_semaphore	lock;
+	struct vdev_mkey	*mr;
+	u64			owner;
 	struct page		*pages[];
 };
 
+static inline bool vdev_mkey_is_window(const struct vdev_mkey *mkey)
+{
+	return mkey->kind == VHCA_MKEY_MW1 || mkey->kind == VHCA_MKEY_MW2;
+}
+
 /**
- * vdev_mkey_get() - find the region that a key names, and check it
+ * vdev_mkey_get() - find the region that a local key names, and check it
  * @dev: function.
- * @key: lkey or rkey.
+ * @key: lkey.
  * @pd: PD that it must be of.
  * @access: rights that it must give; 0 for local read.
  * @addr: first byte that is to be accessed.
@@ -612,11 +672,60 @@ struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
 				u64 addr, u64 len, u8 *verr);
 
 /**
+ * vdev_mkey_enter() - find the region or window that a remote key names, and check it
+ * @qp: QP that the key came to; its recv.lock is held, recv.pd is what it must be of.
+ * @rkey: the key.
+ * @access: rights that it must give.
+ * @addr: first byte that is to be accessed.
+ * @len: bytes; not zero.
+ *
+ * Returns NULL when it gives no such access. Otherwise vdev_mkey_leave() is due in the
+ * same read section of vdev_srcu; a bind waits for it.
+ */
+struct vdev_mkey *vdev_mkey_enter(struct vdev_qp *qp, u32 rkey, u32 access, u64 addr,
+				  u64 len);
+void vdev_mkey_leave(struct vdev_mkey *mkey);
+
+/**
  * vdev_mkey_at() - memory at @addr of a checked region
  *
  * *@len is cut to what lies in one piece. NULL: nothing is behind it (null MR).
  */
 void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len);
+
+/* mw.c */
+
+/** struct vdev_bind - struct vhca_wqe_bind in the byte order of the host */
+struct vdev_bind {
+	u32			rkey;
+	u32			new_rkey;
+	u32			lkey;
+	u32			access;
+	u64			addr;
+	u64			length;
+};
+
+/** vdev_mw_bind() - VHCA_OP_BIND_MW; enum vhca_cqe_vendor_err; send.lock held */
+u8 vdev_mw_bind(struct vdev_qp *qp, const struct vdev_bind *bind);
+
+/**
+ * vdev_mw_invalidate() - the key of a window of type 2 is no longer valid
+ * @qp: QP that asks for it, locally or on behalf of its peer; either of its locks is held.
+ * @pd: PD that the window must be of.
+ * @rkey: its key.
+ *
+ * Returns enum vhca_cqe_vendor_err.
+ */
+u8 vdev_mw_invalidate(struct vdev_qp *qp, u32 pd, u32 rkey);
+
+/** vdev_mw_reachable() - is the window bound, and open to the peer of @qp? @mw->lock held */
+bool vdev_mw_reachable(const struct vdev_mkey *mw, const struct vdev_qp *qp);
+
+/** vdev_mr_kill() - no further window can be bound; false when one is */
+bool vdev_mr_kill(struct vdev_mkey *mr);
+
+/** vdev_mw_free() - the window is bound to nothing any more; it left the table */
+void vdev_mw_free(struct vdev_mkey *mw);
 
 /* sgl.c */
 
@@ -729,6 +838,7 @@ int vdev_srq_take(struct vdev_srq *srq, struct vhca_wqe_data *wqe);
  * @nbb: basic blocks of the WQE.
  * @form: what the WQE is made of, VDEV_FORM_*.
  * @imm: from the WQE, as are all that follow.
+ * @bind: VHCA_OP_BIND_MW.
  * @dgram: in @wqe.
  */
 struct vdev_send {
@@ -750,6 +860,7 @@ struct vdev_send {
 	u64			raddr;
 	u64			swap_add;
 	u64			compare;
+	struct vdev_bind	bind;
 	const struct vhca_wqe_dgram *dgram;
 	struct vdev_sgl		sgl;
 	u8			wqe[VHCA_WQE_MAX_SEGS * VHCA_WQE_SEG_SIZE] __aligned(16);
@@ -802,6 +913,7 @@ enum vdev_qp_flag {
 
 /**
  * struct vdev_qp - queue pair
+ * @serial: no other QP of the function has or had it; not zero.
  * @type: VHCA_PRM_QPT_*.
  * @create_flags: VHCA_QPF_*.
  * @pd: 0 in an XRC_RECV QP, which has @xrcd instead, and neither queues, CQs nor
@@ -817,6 +929,7 @@ enum vdev_qp_flag {
 struct vdev_qp {
 	struct vdev		*dev;
 	u32			qpn;
+	u64			serial;
 	u32			pd;
 	u32			xrcd;
 	u8			type;
@@ -934,6 +1047,9 @@ void vdev_engine_drop_cq(struct vdev_cq *cq);
 #define VDEV_FORM_OUT		BIT(4)	/* SGEs or inline payload: data goes out */
 #define VDEV_FORM_IN		BIT(5)	/* SGEs that may be written: data comes in */
 #define VDEV_FORM_IMM		BIT(6)	/* immediate data in the control segment */
+#define VDEV_FORM_INV		BIT(7)	/* an rkey there */
+#define VDEV_FORM_BIND		BIT(8)	/* a bind segment */
+#define VDEV_FORM_LOCAL		BIT(9)	/* no payload, and not for the peer */
 
 /** vdev_send_posted() - basic blocks posted and not completed; -1: more than the ring has */
 int vdev_send_posted(struct vdev_qp *qp);
@@ -1022,7 +1138,7 @@ static_assert(sizeof(struct vdev_grh) == VHCA_GRH_SIZE);
  * @total: RDMA: bytes that are to be accessed from @raddr on, @length and what
  *	further requests will bring or ask for.
  * @payload: where they come from or go to, positioned at the first.
- * @imm: immediate data.
+ * @imm: immediate data, or the rkey to invalidate.
  * @rkey: RDMA and atomics: the responder's memory. RDMA WRITE: this, @raddr and
  *	@total count in the first request.
  * @raddr: address in it.

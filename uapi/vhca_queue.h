@@ -223,8 +223,8 @@ VHCA_ASSERT_AT(struct vhca_wqe_atomic, compare, 8);
 
 /**
  * struct vhca_wqe_bind - what a memory window is bound to, behind the control segment
- * @rkey: key of the window as it is.
- * @new_rkey: key from now on: same index, another variant (bits 7:0).
+ * @rkey: key of the window; its variant (bits 7:0) is not looked at.
+ * @new_rkey: key from now on: same index, whatever variant.
  * @lkey: MR that the window opens; not looked at when @length is zero.
  * @access: VHCA_ACCESS_REMOTE_*, VHCA_ACCESS_ZERO_BASED.
  * @addr: first byte, in the MR's address space.
