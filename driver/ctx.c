@@ -40,7 +40,7 @@ static void vhca_ctx_free(struct kref *ref)
 	vhca_event_queue_put(ctx->async);
 	put_device(&ctx->vdev->dev);
 	mutex_destroy(&ctx->lock);
-	mutex_destroy(&ctx->uar_lock);
+	mutex_destroy(&ctx->bar_lock);
 	kfree(ctx);
 }
 
@@ -62,11 +62,13 @@ static void vhca_ctx_init(struct vhca_ctx *ctx, struct vhca_dev *vdev)
 
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->lock);
-	mutex_init(&ctx->uar_lock);
+	mutex_init(&ctx->bar_lock);
 	INIT_LIST_HEAD(&ctx->channels);
 	xa_init_flags(&ctx->uars, XA_FLAGS_ALLOC);
 	xa_init(&ctx->pds);
 	xa_init(&ctx->mrs);
+	xa_init(&ctx->mws);
+	xa_init_flags(&ctx->dms, XA_FLAGS_ALLOC);
 	xa_init(&ctx->cqs);
 	xa_init(&ctx->qps);
 	xa_init(&ctx->srqs);
@@ -183,7 +185,12 @@ static int vhca_ctx_detach(struct vhca_ctx *ctx, bool cmds)
 	vhca_srqs_quiesce(ctx);
 	vhca_cqs_quiesce(ctx);
 
-	ret = vhca_mrs_destroy(ctx, cmds);
+	/* A region stays while windows are bound to it. */
+	ret = vhca_mws_destroy(ctx, cmds);
+	if (!ret)
+		ret = vhca_mrs_destroy(ctx, cmds);
+	if (!ret)
+		ret = vhca_dms_destroy(ctx, cmds);
 	if (!ret)
 		ret = vhca_xrcds_destroy(ctx, cmds);
 	if (!ret)
@@ -278,7 +285,9 @@ int vhca_release(struct inode *inode, struct file *file)
 	vhca_qps_free(ctx);
 	vhca_srqs_free(ctx);
 	vhca_cqs_free(ctx);
+	vhca_mws_free(ctx);
 	vhca_mrs_free(ctx);
+	vhca_dms_free(ctx);
 	vhca_xrcds_free(ctx);
 	vhca_pds_free(ctx);
 	vhca_uars_free(ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The memory behind a region: pages of the user that are pinned for as long as
- * the region lasts.
+ * the region lasts, a part of a dma-buf, or of the device's own memory.
  *
  * Pinning is done without locks; mapping for DMA is using the device, see
  * vhca_dead().
@@ -20,9 +20,9 @@ static enum dma_data_direction vhca_mem_dir(const struct vhca_mem *mem)
 }
 
 /**
- * vhca_mem_free() - undo pin, charge and DMA mapping, as far as they went
- * @vdev: the device, which does not access it any more. While it is mapped, the
- *	caller holds the device.
+ * vhca_mem_free() - undo what was done to get it, as far as that went
+ * @vdev: the device, which does not access it any more. Unless it is pinned and not
+ *	mapped yet, the caller holds the device and the context's lock.
  * @mem: the memory, or NULL.
  */
 void vhca_mem_free(struct vhca_dev *vdev, struct vhca_mem *mem)
@@ -42,6 +42,9 @@ void vhca_mem_free(struct vhca_dev *vdev, struct vhca_mem *mem)
 						 mem->writable);
 	sg_free_append_table(&mem->sgt);
 	vhca_pin_uncharge(&mem->charge);
+	vhca_dmabuf_detach(mem);
+	if (mem->dm)
+		mem->dm->users--;
 	kfree(mem);
 }
 
@@ -107,6 +110,35 @@ struct vhca_mem *vhca_mem_pin(struct vhca_dev *vdev, u64 addr, u64 length,
 	return ERR_PTR(ret);
 }
 
+/* A part of a dma-buf, as vhca_dmabuf_attach(). */
+struct vhca_mem *vhca_mem_dmabuf(struct vhca_dev *vdev, int fd, u64 offset,
+				 u64 length)
+{
+	struct vhca_mem *mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
+	int ret;
+
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	ret = vhca_dmabuf_attach(vdev, mem, fd, offset, length);
+	if (!ret)
+		return mem;
+	vhca_mem_free(vdev, mem);
+	return ERR_PTR(ret);
+}
+
+/** vhca_mem_dm() - device memory; it counts as used. Return: or an error pointer */
+struct vhca_mem *vhca_mem_dm(struct vhca_dm *dm)
+{
+	struct vhca_mem *mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
+
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	mem->writable = true;
+	mem->dm = dm;
+	dm->users++;
+	return mem;
+}
+
 /**
  * vhca_mem_plist() - the list of its pages, mapped for DMA
  * @vdev: the device, held by the caller.
@@ -120,6 +152,8 @@ int vhca_mem_plist(struct vhca_dev *vdev, struct vhca_mem *mem, struct vhca_plis
 	unsigned long i = 0;
 	int ret = 0;
 
+	if (mem->attach)
+		return vhca_dmabuf_plist(vdev, mem, pl);
 	if (!mem->mapped)
 		ret = dma_map_sgtable(&vdev->pdev->dev, sgt, vhca_mem_dir(mem), 0);
 	if (ret)

@@ -86,6 +86,10 @@ static int vhca_mr_cmd(struct vhca_ctx *ctx, struct vhca_mr *mr, struct vhca_mem
 		ret = vhca_mem_plist(ctx->vdev, mem, &pl);
 		cmd.create_mkey.pages = vhca_plist_addr(&pl);
 	}
+	if (mr->kind == VHCA_MKEY_DM) {
+		cmd.create_mkey.offset = cpu_to_be32(mr->addr);
+		cmd.create_mkey.pages = cpu_to_be64(mem->dm->hw);
+	}
 	if (ret)
 		return ret;
 	ret = vhca_cmd(ctx->vdev, VHCA_CMD_CREATE_MKEY, &cmd, &done);
@@ -101,6 +105,8 @@ static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr, u32 pd,
 {
 	int ret;
 
+	if (vhca_mr_writes(mr) && !mem->writable)
+		return -EACCES;
 	mr->pd = xa_load(&ctx->pds, pd);
 	if (!mr->pd) {
 		vhca_dbg(ctx, "no PD %u\n", pd);
@@ -312,17 +318,22 @@ int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call)
 	return 0;
 }
 
-/* A region of what is not pinned; with the context's lock. */
-static int vhca_reg_special(struct vhca_ctx *ctx, struct vhca_reg_special_mr *arg, u8 kind)
+/* A region of what is not pinned, with the context's lock. @mem is used up. */
+static int vhca_reg_special(struct vhca_ctx *ctx, struct vhca_reg_special_mr *arg,
+			    u8 kind, struct vhca_mem *mem)
 {
-	struct vhca_mr_call c = { .pd = arg->pd };
+	struct vhca_mr_call c = { .pd = arg->pd, .mem = mem };
 	int ret;
 
 	c.mr = vhca_mr_alloc(kind, arg->offset, arg->length, arg->iova, arg->access);
-	if (!c.mr)
+	if (!c.mr) {
+		vhca_mem_free(ctx->vdev, mem);
 		return -ENOMEM;
+	}
 	ret = vhca_mr_check(ctx, c.mr);
-	if (!ret)
+	if (ret)
+		vhca_mem_free(ctx->vdev, mem);
+	else
 		ret = vhca_mr_finish(ctx, &c);
 	if (ret) {
 		kfree(c.mr);
@@ -340,7 +351,40 @@ int vhca_reg_null_mr(struct vhca_ctx *ctx, struct vhca_call *call)
 
 	if (arg->offset || arg->fd || arg->dm)
 		return -EINVAL;
-	return vhca_reg_special(ctx, arg, VHCA_MKEY_NULL);
+	return vhca_reg_special(ctx, arg, VHCA_MKEY_NULL, NULL);
+}
+
+/** vhca_reg_dm_mr() - VHCA_IOC_REG_DM_MR */
+int vhca_reg_dm_mr(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_reg_special_mr *arg = &call->reg_special_mr;
+	struct vhca_dm *dm = xa_load(&ctx->dms, arg->dm);
+	struct vhca_mem *mem;
+
+	if (!dm || arg->fd || !arg->length)
+		return -EINVAL;
+	if (arg->offset > dm->length || arg->length > dm->length - arg->offset)
+		return -EINVAL;
+	mem = vhca_mem_dm(dm);
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
+	return vhca_reg_special(ctx, arg, VHCA_MKEY_DM, mem);
+}
+
+/** vhca_reg_dmabuf_mr() - VHCA_IOC_REG_DMABUF_MR */
+int vhca_reg_dmabuf_mr(struct vhca_ctx *ctx, struct vhca_call *call)
+{
+	struct vhca_reg_special_mr *arg = &call->reg_special_mr;
+	struct vhca_mem *mem;
+	u64 end;
+
+	if (arg->dm || !arg->length ||
+	    check_add_overflow(arg->offset, arg->length, &end))
+		return -EINVAL;
+	mem = vhca_mem_dmabuf(ctx->vdev, arg->fd, arg->offset, arg->length);
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
+	return vhca_reg_special(ctx, arg, VHCA_MKEY_PAGES, mem);
 }
 
 /** vhca_dereg_mr() - VHCA_IOC_DEREG_MR */
@@ -423,8 +467,9 @@ static int vhca_rereg_begin(struct vhca_ctx *ctx, struct vhca_mr_call *c)
 	if (ret)
 		return ret;
 	c->repin = c->rereg->flags & VHCA_REREG_TRANSLATION;
+	/* Pinned for reading only; of a dma-buf, that is all that can be had. */
 	if (!c->repin && vhca_mr_writes(c->mr) && !old->mem->writable)
-		c->repin = true;
+		c->repin = !old->mem->attach;
 	/* It is left as it is until all else is done, and is there then. */
 	old->busy = true;
 	c->old = old;

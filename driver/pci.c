@@ -155,7 +155,10 @@ static int vhca_check_caps(struct vhca_dev *vdev)
 	    caps->max_srq_shift > VHCA_RQ_MAX_SHIFT ||
 	    caps->max_cq_shift > VHCA_CQ_MAX_SHIFT ||
 	    caps->max_eq_shift > 23 || caps->max_eq < 2 ||
-	    !caps->max_recv_sge || !caps->num_ports || caps->num_ports > 255) {
+	    !caps->max_recv_sge || !caps->num_ports || caps->num_ports > 255 ||
+	    caps->dm_pages > U32_MAX >> PAGE_SHIFT ||
+	    (u64)caps->dm_page + caps->dm_pages >
+	    pci_resource_len(vdev->pdev, VHCA_BAR_UAR) >> PAGE_SHIFT) {
 		dev_err(&vdev->pdev->dev, "capabilities make no sense\n");
 		return -EINVAL;
 	}

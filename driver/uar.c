@@ -86,7 +86,7 @@ static int vhca_uar_destroy(struct vhca_ctx *ctx, struct vhca_uar *uar,
 {
 	int ret = 0;
 
-	vhca_uar_zap(ctx, uar);
+	vhca_bar_zap(ctx, &uar->gone, VHCA_PGOFF_UAR + uar->number, 1);
 	if (cmds)
 		ret = vhca_cmd_number(ctx->vdev, VHCA_CMD_FREE_UAR, uar->hw);
 	if (!ret)

@@ -74,7 +74,14 @@ static const struct vhca_ioctl vhca_ioctls[] = {
 	VHCA_IOCTL(QUERY_PD, vhca_query_pd, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_MR, vhca_query_mr, VHCA_OBJECTS),
 	VHCA_IOCTL(REREG_MR, vhca_rereg_mr, VHCA_ALONE),
+	VHCA_IOCTL(REG_DMABUF_MR, vhca_reg_dmabuf_mr, VHCA_OBJECTS),
+	VHCA_IOCTL(REG_DM_MR, vhca_reg_dm_mr, VHCA_OBJECTS),
 	VHCA_IOCTL(REG_NULL_MR, vhca_reg_null_mr, VHCA_OBJECTS),
+	VHCA_IOCTL(ALLOC_MW, vhca_alloc_mw, VHCA_OBJECTS),
+	VHCA_IOCTL(FREE_MW, vhca_free_mw, VHCA_OBJECTS),
+	VHCA_IOCTL(ALLOC_DM, vhca_alloc_dm, VHCA_OBJECTS),
+	VHCA_IOCTL(QUERY_DM, vhca_query_dm, VHCA_OBJECTS),
+	VHCA_IOCTL(FREE_DM, vhca_free_dm, VHCA_OBJECTS),
 };
 
 static const struct vhca_ioctl *vhca_ioctl_find(unsigned int cmd)

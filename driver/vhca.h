@@ -8,7 +8,7 @@
  *			while user memory is touched
  *   vhca_ctx.lock	the objects of a context, their users and slots
  *   vhca_dev.xrc_lock	what contexts share: XRC domains, and who has which QP
- *   vhca_ctx.uar_lock	a fault on a UAR page against its disappearance
+ *   vhca_ctx.bar_lock	a fault on a page of the BAR against its disappearance
  *   vhca_dev.list_lock	the list of contexts, for those who broadcast
  *   vhca_event_queue.lock
  * The raw locks of the admin queue and of the EQs are innermost; they are taken
@@ -51,10 +51,12 @@ static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
 #define VHCA_TIMEOUT		(60 * HZ)	/* for the device to answer */
 #define VHCA_RESET_TIMEOUT	(5 * HZ)
 
-/* mmap offsets, in pages: buffers by their number, UAR pages behind them. */
+/* mmap offsets, in pages: buffers by their number, then UAR pages, device memory. */
 #define VHCA_PGOFF_BUF_MAX	0x00ffffff
 #define VHCA_PGOFF_UAR		0x40000000
 #define VHCA_PGOFF_NONE		0xffffffff	/* no such offset */
+#define VHCA_PGOFF_DM		0x80000000
+#define VHCA_PGOFF_DM_SIZE	0x40000000
 
 struct vhca_caps {
 	u64 fw_ver;
@@ -243,16 +245,18 @@ struct vhca_ctx {
 	struct kref ref;		/* device file and event files */
 	struct vhca_dev *vdev;
 	struct address_space *mapping;
-	struct page *dummy;		/* stands in for UAR pages that are gone */
+	struct page *dummy;		/* stands in for pages of BAR2 that are gone */
 	struct list_head node;
 	struct mutex lock;		/* objects, their users and slots */
-	struct mutex uar_lock;		/* vhca_uar.gone against faults */
+	struct mutex bar_lock;		/* what is gone from BAR2 against faults */
 	struct list_head channels;
 	struct vhca_event_queue *async;
 	bool async_open;
 	struct xarray uars;
 	struct xarray pds;
 	struct xarray mrs;
+	struct xarray mws;		/* by index of the rkey */
+	struct xarray dms;
 	struct xarray cqs;
 	struct xarray qps;
 	struct xarray srqs;
@@ -266,7 +270,7 @@ struct vhca_uar {
 	u32 number;			/* in the file */
 	u32 hw;				/* on the device */
 	struct vhca_buf *dbr;
-	bool gone;			/* under uar_lock: maps to the dummy */
+	bool gone;			/* under bar_lock: maps to the dummy */
 	DECLARE_BITMAP(slots, VHCA_UAR_SLOTS);
 	struct rcu_head rcu;
 };
@@ -276,13 +280,37 @@ struct vhca_pd {
 	unsigned int users;
 };
 
-/* What is behind a region. */
+/* A piece of device memory. */
+struct vhca_dm {
+	u32 number;			/* in the file */
+	u32 hw;				/* first page, in BAR2 */
+	u32 npages;
+	unsigned int users;		/* regions */
+	u64 length;
+	bool gone;			/* under bar_lock: maps to the dummy */
+	struct rcu_head rcu;
+};
+
+/* What is behind a region: pinned memory, a dma-buf, or device memory. */
 struct vhca_mem {
-	struct vhca_charge charge;
-	unsigned long npages;
-	struct sg_append_table sgt;
 	bool writable;			/* by the device */
+	unsigned long npages;
+
+	struct vhca_charge charge;
+	struct sg_append_table sgt;
 	bool mapped;			/* for DMA */
+
+	struct dma_buf_attachment *attach;
+	struct sg_table *attach_sgt;
+	unsigned long first;		/* page of the dma-buf */
+
+	struct vhca_dm *dm;
+};
+
+/* A memory window; the device alone knows what it is bound to. */
+struct vhca_mw {
+	u32 rkey;			/* when it was made */
+	struct vhca_pd *pd;
 };
 
 struct vhca_mr {
@@ -382,6 +410,8 @@ struct vhca_call {
 		struct vhca_rereg_mr		rereg_mr;
 		struct vhca_reg_special_mr	reg_special_mr;
 		struct vhca_query_mr		query_mr;
+		struct vhca_alloc_mw		alloc_mw;
+		struct vhca_alloc_dm		alloc_dm;
 		struct vhca_destroy_channel	destroy_channel;
 		struct vhca_create_cq		create_cq;
 		struct vhca_resize_cq		resize_cq;
@@ -470,7 +500,7 @@ void vhca_ctx_put(struct vhca_ctx *ctx);
 int vhca_mmap(struct file *file, struct vm_area_struct *vma);
 int vhca_offset_add(struct vhca_ctx *ctx, struct vhca_buf *buf);
 void vhca_offset_del(struct vhca_ctx *ctx, struct vhca_buf *buf);
-void vhca_uar_zap(struct vhca_ctx *ctx, struct vhca_uar *uar);
+void vhca_bar_zap(struct vhca_ctx *ctx, bool *gone, unsigned long pgoff, u32 npages);
 
 /* event.c */
 struct vhca_event_queue *vhca_event_queue_alloc(bool comp);
@@ -523,12 +553,54 @@ int vhca_pin(unsigned long addr, unsigned long n, bool write, struct page **page
 /* mem.c */
 struct vhca_mem *vhca_mem_pin(struct vhca_dev *vdev, u64 addr, u64 length,
 			      bool writable);
+struct vhca_mem *vhca_mem_dmabuf(struct vhca_dev *vdev, int fd, u64 offset,
+				 u64 length);
+struct vhca_mem *vhca_mem_dm(struct vhca_dm *dm);
 int vhca_mem_plist(struct vhca_dev *vdev, struct vhca_mem *mem,
 		   struct vhca_plist *pl);
 void vhca_mem_free(struct vhca_dev *vdev, struct vhca_mem *mem);
 
+/* dmabuf.c */
+#ifdef CONFIG_DMA_SHARED_BUFFER
+int vhca_dmabuf_attach(struct vhca_dev *vdev, struct vhca_mem *mem, int fd, u64 offset,
+		       u64 length);
+int vhca_dmabuf_plist(struct vhca_dev *vdev, struct vhca_mem *mem,
+		      struct vhca_plist *pl);
+void vhca_dmabuf_detach(struct vhca_mem *mem);
+#else
+static inline int vhca_dmabuf_attach(struct vhca_dev *vdev, struct vhca_mem *mem,
+				     int fd, u64 offset, u64 length)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int vhca_dmabuf_plist(struct vhca_dev *vdev, struct vhca_mem *mem,
+				    struct vhca_plist *pl)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void vhca_dmabuf_detach(struct vhca_mem *mem) { }
+#endif
+
+/* dm.c */
+int vhca_alloc_dm(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_query_dm(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_free_dm(struct vhca_ctx *ctx, struct vhca_call *call);
+struct vhca_dm *vhca_dm_at(struct vhca_ctx *ctx, unsigned long pgoff, u32 *page);
+int vhca_dms_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_dms_free(struct vhca_ctx *ctx);
+
+/* mw.c */
+int vhca_alloc_mw(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_free_mw(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_mws_destroy(struct vhca_ctx *ctx, bool cmds);
+void vhca_mws_free(struct vhca_ctx *ctx);
+
 /* mr.c */
 int vhca_reg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_reg_dmabuf_mr(struct vhca_ctx *ctx, struct vhca_call *call);
+int vhca_reg_dm_mr(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_reg_null_mr(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_rereg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_dereg_mr(struct vhca_ctx *ctx, struct vhca_call *call);
