@@ -341,12 +341,22 @@ static int driver_write(const char *what, const char *name)
 TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 {
 	struct vhca_query_port port = { .port = 1 };
+	struct vhca_alloc_dm dm = { .length = 8192 };
+	struct vhca_reg_special_mr dm_mr = { .length = 8192 };
 	struct vhca_async_event ev;
 	struct raw_bed bed;
 	char name[16];
+	void *dm_map;
 	int async;
 
 	ASSERT_EQ(0, raw_bed(&bed, 1));
+	ASSERT_EQ(0, raw_ioctl(bed.ctx.fd, VHCA_IOC_ALLOC_DM, &dm));
+	dm_map = raw_map(bed.ctx.fd, dm.map_offset, dm.map_size);
+	ASSERT_NE(NULL, dm_map);
+	memset(dm_map, 1, 8192);
+	dm_mr.dm = dm.dm;
+	dm_mr.pd = bed.ctx.pd;
+	ASSERT_EQ(0, raw_ioctl(bed.ctx.fd, VHCA_IOC_REG_DM_MR, &dm_mr));
 	async = raw_event_file(bed.ctx.fd, VHCA_IOC_OPEN_ASYNC);
 	ASSERT_LE(0, async);
 	bdf(1, name, sizeof(name));
@@ -357,7 +367,8 @@ TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 	EXPECT_EQ(-EIO, raw_ioctl(bed.ctx.fd, VHCA_IOC_QUERY_PORT, &port));
 	EXPECT_EQ(-EIO, raw_state(&bed.p.a));
 	EXPECT_EQ(-EIO, raw_kick(&bed.ctx, 1));
-	/* Doorbells and queues can still be written. */
+	/* Doorbells, queues and device memory can still be written. */
+	memset(dm_map, 0xff, 8192);
 	memset(bed.p.a.buf, 0xff, bed.p.a.made.buf_size);
 	memset(bed.ctx.uar_page, 0, VHCA_UAR_PAGE_SIZE);
 	memset(bed.ctx.dbr_page, 0xff, VHCA_UAR_PAGE_SIZE);

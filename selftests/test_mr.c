@@ -540,7 +540,7 @@ TEST_F(mr, rereg_of_memory_names_other_memory)
 	};
 	struct raw_mr mr;
 
-	strcpy(p + 100, "elsewhere");
+	memcpy(p + 100, "elsewhere", 10);
 	ASSERT_EQ(0, raw_mr(&self->bed.ctx, &mr, 4096));
 	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_TRANSLATION));
 	ASSERT_EQ(0, send_from(&self->bed, r.lkey, 0x1001, 5000, 0));
@@ -563,7 +563,7 @@ TEST_F(mr, rereg_of_everything_at_once)
 		.addr = (uintptr_t)self->bed.mr.addr, .length = 10, .iova = 77,
 	};
 
-	strcpy(p, "all of it");
+	memcpy(p, "all of it", 10);
 	ASSERT_EQ(0, raw_alloc_pd(self->bed.ctx.fd, &pd));
 	first.pd = pd;
 	ASSERT_EQ(0, raw_ioctl(self->bed.ctx.fd, VHCA_IOC_REG_MR, &first));
@@ -592,7 +592,7 @@ TEST_F(mr, a_null_mr_becomes_memory_by_rereg)
 	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, null.lkey, VHCA_REREG_PD));
 	EXPECT_EQ(0, r.rkey);
 	null.lkey = r.lkey;
-	strcpy((char *)self->bed.mr.addr + 8192, "something");
+	memcpy((char *)self->bed.mr.addr + 8192, "something", 10);
 	r = (struct vhca_rereg_mr) {
 		.addr = (uintptr_t)self->bed.mr.addr, .length = 16384,
 	};
@@ -643,7 +643,7 @@ TEST_F(mr, a_region_that_is_gone_from_the_map_can_change_what_needs_no_memory)
 	struct raw_mr mr = { .addr = map(4096, RW), .len = 4096 };
 	uint32_t lkey;
 
-	strcpy((char *)mr.addr, "gone");
+	memcpy((char *)mr.addr, "gone", 5);
 	ASSERT_EQ(0, raw_reg(&self->bed.ctx, &mr, 0));
 	ASSERT_EQ(0, munmap(mr.addr, 4096));
 	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_PD));
