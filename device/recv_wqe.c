@@ -158,7 +158,7 @@ void vdev_recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
 		cqe.srqn = cpu_to_be32(srq->srqn);
 		cqe.flags_qpn |= cpu_to_be32(VHCA_CQE_F_SRQ << VHCA_CQE_FLAGS_SHIFT);
 	}
-	if (recv->in_cqe) {
+	if (recv->in_cqe && !status) {
 		memcpy(cqe.payload, recv->payload, sizeof(cqe.payload));
 		cqe.flags_qpn |= cpu_to_be32(VHCA_CQE_F_PAYLOAD << VHCA_CQE_FLAGS_SHIFT);
 		vdev_count(qp->dev, VDEV_CQE_PAYLOADS);
