@@ -56,11 +56,13 @@ refused:
 
 /* MKeys; with the context's lock */
 
-static u32 vhca_mr_rights(const struct vhca_mr *mr)
+static u32 vhca_mr_rights(const struct vhca_mr *mr, const struct vhca_mem *mem)
 {
 	u32 rights = mr->access & VHCA_MKEY_ACCESS;
 
-	if (mr->kind == VHCA_MKEY_PAGES && mr->length && mr->iova == mr->addr)
+	/* Of a dma-buf the address is an offset. */
+	if (mr->kind == VHCA_MKEY_PAGES && !mem->attach && mr->length &&
+	    mr->iova == mr->addr)
 		rights |= VHCA_MKEY_VIRTUAL;
 	return rights;
 }
@@ -70,7 +72,7 @@ static int vhca_mr_cmd(struct vhca_ctx *ctx, struct vhca_mr *mr, struct vhca_mem
 	struct vhca_cmd cmd = {
 		.create_mkey = {
 			.pd	= cpu_to_be32(mr->pd->number),
-			.access	= cpu_to_be32(vhca_mr_rights(mr)),
+			.access	= cpu_to_be32(vhca_mr_rights(mr, mem)),
 			.iova	= cpu_to_be64(mr->iova),
 			.length	= cpu_to_be64(mr->length),
 			.kind	= cpu_to_be32(mr->kind),
