@@ -16,12 +16,13 @@ static u8 mkey_check(const struct vhca_cmd_create_mkey *in)
 {
 	u64 iova = be64_to_cpu(in->iova);
 	u64 length = be64_to_cpu(in->length);
+	u32 kind = be32_to_cpu(in->kind);
 
-	if (length > VDEV_MAX_MR_SIZE || iova + length < iova)
+	if (length > VDEV_MAX_MR_SIZE || iova + length < iova || in->rsvd)
 		return VHCA_CMD_BAD_PARAM;
 	if (be32_to_cpu(in->access) & ~(VHCA_MKEY_ACCESS | VHCA_MKEY_VIRTUAL))
 		return VHCA_CMD_BAD_PARAM;
-	switch (be32_to_cpu(in->kind)) {
+	switch (kind) {
 	case VHCA_MKEY_PAGES:
 		if (be32_to_cpu(in->offset) >= VHCA_PAGE_SIZE ||
 		    (!length && (in->pages || in->offset)))
@@ -33,6 +34,8 @@ static u8 mkey_check(const struct vhca_cmd_create_mkey *in)
 	case VHCA_MKEY_MW1:
 	case VHCA_MKEY_MW2:
 		if (iova || length || in->access || in->pages || in->offset)
+			return VHCA_CMD_BAD_PARAM;
+		if (in->key && kind != VHCA_MKEY_NULL)
 			return VHCA_CMD_BAD_PARAM;
 		return VHCA_CMD_OK;
 	default:
@@ -127,6 +130,39 @@ static u8 mkey_publish(struct vdev *dev, struct vdev_mkey *mkey)
 	return VHCA_CMD_OK;
 }
 
+/* The MKey that a command names. The variant of a window is not the driver's to know. */
+static struct vdev_mkey *mkey_find(struct vdev *dev, u32 key)
+{
+	struct vdev_mkey *mkey = xa_load(&dev->mkeys, key >> 8);
+
+	if (mkey && !vdev_mkey_is_window(mkey) && mkey->key != key)
+		return NULL;
+	return mkey;
+}
+
+/* What is no longer in the table. The driver gives the pages back when it has the answer. */
+static void mkey_retire(struct vdev *dev, struct vdev_mkey *mkey)
+{
+	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_pd_put(dev, mkey->pd);
+	mkey_free(dev, mkey);
+}
+
+/* Make the region visible in the place of another: under that key is one or the other. */
+static u8 mkey_replace(struct vdev *dev, struct vdev_mkey *mkey, u32 key)
+{
+	struct vdev_mkey *old = mkey_find(dev, key);
+
+	if (!old || vdev_mkey_is_window(old))
+		return VHCA_CMD_BAD_OBJECT;
+	if (!vdev_mr_kill(old))
+		return VHCA_CMD_BUSY;
+	mkey->key = key;
+	xa_store(&dev->mkeys, key >> 8, mkey, GFP_KERNEL);	/* no allocation */
+	mkey_retire(dev, old);
+	return VHCA_CMD_OK;
+}
+
 u8 vdev_create_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
 		    struct vhca_cmd_done *done)
 {
@@ -143,7 +179,10 @@ u8 vdev_create_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
 	status = vdev_pd_get(dev, mkey->pd);
 	if (status)
 		goto err_free;
-	status = mkey_publish(dev, mkey);
+	if (in->key)
+		status = mkey_replace(dev, mkey, be32_to_cpu(in->key));
+	else
+		status = mkey_publish(dev, mkey);
 	if (status)
 		goto err_pd;
 	done->number = cpu_to_be32(mkey->key);
@@ -154,16 +193,6 @@ err_pd:
 err_free:
 	mkey_free(dev, mkey);
 	return status;
-}
-
-/* The MKey that a command names. The variant of a window is not the driver's to know. */
-static struct vdev_mkey *mkey_find(struct vdev *dev, u32 key)
-{
-	struct vdev_mkey *mkey = xa_load(&dev->mkeys, key >> 8);
-
-	if (mkey && !vdev_mkey_is_window(mkey) && mkey->key != key)
-		return NULL;
-	return mkey;
 }
 
 u8 vdev_destroy_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
@@ -177,10 +206,7 @@ u8 vdev_destroy_mkey(struct vdev *dev, const struct vhca_cmd *cmd,
 	if (!vdev_mkey_is_window(mkey) && !vdev_mr_kill(mkey))
 		return VHCA_CMD_BUSY;
 	xa_erase(&dev->mkeys, key >> 8);
-	/* The driver gives the pages back when it has the answer. */
-	synchronize_srcu_expedited(&vdev_srcu);
-	vdev_pd_put(dev, mkey->pd);
-	mkey_free(dev, mkey);
+	mkey_retire(dev, mkey);
 	return VHCA_CMD_OK;
 }
 

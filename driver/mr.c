@@ -2,7 +2,7 @@
 /*
  * Memory regions: memory, and the MKey that names it.
  *
- * To register a region anew is to make another MKey and destroy the old one; the
+ * To register a region anew is to put another MKey in the place of the old one; the
  * memory moves from one to the other where it stays the same.
  */
 #include <linux/mm.h>
@@ -76,6 +76,7 @@ static int vhca_mr_cmd(struct vhca_ctx *ctx, struct vhca_mr *mr, struct vhca_mem
 			.iova	= cpu_to_be64(mr->iova),
 			.length	= cpu_to_be64(mr->length),
 			.kind	= cpu_to_be32(mr->kind),
+			.key	= cpu_to_be32(mr->key),
 		},
 	};
 	struct vhca_plist pl = {};
@@ -101,7 +102,10 @@ static int vhca_mr_cmd(struct vhca_ctx *ctx, struct vhca_mr *mr, struct vhca_mem
 	return ret;
 }
 
-/* Enter a region in PD number @pd; its memory is @mem, and not yet its own. */
+/*
+ * Enter a region in PD number @pd; its memory is @mem, and not yet its own. One that
+ * has a key already takes the place of the region that has it.
+ */
 static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr, u32 pd,
 			  struct vhca_mem *mem)
 {
@@ -117,7 +121,8 @@ static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr, u32 pd,
 	ret = vhca_mr_cmd(ctx, mr, mem);
 	if (ret)
 		return ret;
-	ret = xa_insert(&ctx->mrs, mr->key, mr, GFP_KERNEL_ACCOUNT);
+	/* Fails for a new key only: in another's place there is nothing to allocate. */
+	ret = xa_err(xa_store(&ctx->mrs, mr->key, mr, GFP_KERNEL_ACCOUNT));
 	if (ret) {
 		vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_MKEY, mr->key);
 		return ret;
@@ -217,25 +222,15 @@ static u32 vhca_mr_rkey(const struct vhca_mr *mr)
 	return mr->kind == VHCA_MKEY_NULL ? 0 : mr->key;
 }
 
-/* Destroy what it replaces, and take over its memory if it got no other. */
-static int vhca_mr_replace(struct vhca_ctx *ctx, struct vhca_mr_call *c)
+/* What a region has replaced goes; its memory stays if the new one got no other. */
+static void vhca_mr_retire(struct vhca_ctx *ctx, struct vhca_mr_call *c)
 {
-	struct vhca_mr *old = c->old;
-	int ret;
-
-	ret = vhca_cmd_number(ctx->vdev, VHCA_CMD_DESTROY_MKEY, old->key);
-	if (ret) {
-		vhca_mr_remove(ctx, c->mr);
-		vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_MKEY, c->mr->key);
-		return ret;
-	}
 	if (c->mem)
-		vhca_mem_free(ctx->vdev, old->mem);
+		vhca_mem_free(ctx->vdev, c->old->mem);
 	else
-		c->mem = old->mem;
-	vhca_mr_remove(ctx, old);
-	kfree(old);
-	return 0;
+		c->mem = c->old->mem;
+	c->old->pd->users--;
+	kfree(c->old);
 }
 
 /*
@@ -250,13 +245,13 @@ static int vhca_mr_finish(struct vhca_ctx *ctx, struct vhca_mr_call *c)
 	if (c->old && !mem)
 		mem = c->old->mem;
 	ret = vhca_mr_create(ctx, c->mr, c->pd, mem);
-	if (!ret && c->old)
-		ret = vhca_mr_replace(ctx, c);
 	if (ret) {
 		vhca_mem_free(ctx->vdev, c->mem);
 		c->mem = NULL;
 		return ret;
 	}
+	if (c->old)
+		vhca_mr_retire(ctx, c);
 	c->mr->mem = c->mem;
 	c->key = c->mr->key;
 	c->rkey = vhca_mr_rkey(c->mr);
@@ -473,6 +468,7 @@ static int vhca_rereg_begin(struct vhca_ctx *ctx, struct vhca_mr_call *c)
 	if (!c->repin && vhca_mr_writes(c->mr) && !old->mem->writable)
 		c->repin = !old->mem->attach;
 	/* It is left as it is until all else is done, and is there then. */
+	c->mr->key = old->key;
 	old->busy = true;
 	c->old = old;
 	return 0;

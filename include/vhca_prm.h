@@ -206,9 +206,11 @@ struct vhca_cmd_create_mkey {
 	__be64	pages;		/* struct vhca_page_list; 0 when length is; DM: its number */
 	__be32	kind;		/* enum vhca_mkey_kind */
 	__be32	offset;		/* of the first byte in the first page; DM: in the memory */
+	__be32	key;		/* of the MR in whose place it is to be at once, or 0: a new key */
+	__be32	rsvd;
 };
 
-VHCA_ASSERT_SIZE(struct vhca_cmd_create_mkey, 40);
+VHCA_ASSERT_SIZE(struct vhca_cmd_create_mkey, 48);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, pd, 0);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, access, 4);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, iova, 8);
@@ -216,6 +218,8 @@ VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, length, 16);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, pages, 24);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, kind, 32);
 VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, offset, 36);
+VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, key, 40);
+VHCA_ASSERT_AT(struct vhca_cmd_create_mkey, rsvd, 44);
 
 /* Local read is always granted. */
 #define VHCA_MKEY_LOCAL_WRITE	BIT(0)

@@ -165,7 +165,6 @@ static int check_rereg(const struct ibv_mr *mr, int flags, const struct ibv_pd *
 	return access ? EINVAL : 0;
 }
 
-/* The keys that the region had stop working: the device may still be using them. */
 VHCA_EXPORT int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
 			     size_t length, int access)
 {

@@ -265,7 +265,7 @@ VHCA_ASSERT_AT(struct vhca_reg_mr, rkey, 36);
 
 /**
  * struct vhca_rereg_mr - VHCA_IOC_REREG_MR
- * @lkey: in: an MR of this file. Out: its new key; the old ones have stopped working.
+ * @lkey: an MR of this file. Its keys stay what they are.
  * @flags: in: VHCA_REREG_*, at least one: which of the fields below are new.
  * @rkey: out.
  * @rsvd: zero.
