@@ -9,18 +9,85 @@
 #include "vhca.h"
 
 /**
- * vhca_async_init() - an object that may have async events
+ * vhca_async_add() - a further queue of async events
+ * @ctx: its context; the lock is held, but when it is new.
+ *
+ * It goes when its last user does; the caller is the first.
+ *
+ * Return: the queue, or NULL.
+ */
+struct vhca_event_queue *vhca_async_add(struct vhca_ctx *ctx)
+{
+	struct vhca_dev *vdev = ctx->vdev;
+	struct vhca_event_queue *q;
+	u32 i;
+
+	q = vhca_event_queue_alloc(1 + vdev->caps.num_ports);
+	if (!q)
+		return NULL;
+	for (i = 0; i <= vdev->caps.num_ports; i++)
+		vhca_event_init(&q->device[i], i, i);
+	q->ctx = ctx;
+	q->users = 1;
+	q->number = ctx->last_async++;
+	spin_lock(&vdev->list_lock);
+	list_add_tail(&q->node, &ctx->asyncs);
+	spin_unlock(&vdev->list_lock);
+	return q;
+}
+
+/** vhca_async_unuse() - a queue of async events loses a user */
+void vhca_async_unuse(struct vhca_ctx *ctx, struct vhca_event_queue *q)
+{
+	if (--q->users)
+		return;
+	spin_lock(&ctx->vdev->list_lock);
+	list_del(&q->node);
+	spin_unlock(&ctx->vdev->list_lock);
+	vhca_event_queue_put(q);
+}
+
+/**
+ * vhca_async_join() - an object that may have async events
+ * @ctx: its context, locked.
  * @async: embedded in the object.
- * @queue: that of the object's context.
+ * @file: number of the async event file that they are read from.
  * @cookie: user space's name of the object.
  * @number: the device's.
+ *
+ * Return: 0, or -EINVAL: there is no such file.
  */
-void vhca_async_init(struct vhca_async *async, struct vhca_event_queue *queue,
-		     u64 cookie, u32 number)
+int vhca_async_join(struct vhca_ctx *ctx, struct vhca_async *async, u32 file,
+		    u64 cookie, u32 number)
 {
-	async->raised = 0;
-	async->queue = queue;
-	vhca_event_init(&async->event, cookie, number);
+	struct vhca_event_queue *q;
+
+	list_for_each_entry(q, &ctx->asyncs, node) {
+		if (q->number != file)
+			continue;
+		q->users++;
+		async->queue = q;
+		async->raised = 0;
+		vhca_event_init(&async->event, cookie, number);
+		return 0;
+	}
+	vhca_dbg(ctx, "no async event file %u\n", file);
+	return -EINVAL;
+}
+
+/**
+ * vhca_async_leave() - an object that has no more async events
+ * @ctx: its context, locked.
+ * @async: from vhca_async_join().
+ *
+ * Return: how many records were read.
+ */
+u32 vhca_async_leave(struct vhca_ctx *ctx, struct vhca_async *async)
+{
+	u32 reads = vhca_event_purge(async->queue, &async->event);
+
+	vhca_async_unuse(ctx, async->queue);
+	return reads;
 }
 
 /* The object is alive: the caller found it under RCU and is still there. */
@@ -106,20 +173,27 @@ void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number)
 	}
 }
 
+static void vhca_async_broadcast(struct vhca_dev *vdev, u32 port, unsigned long types)
+{
+	struct vhca_event_queue *q;
+	struct vhca_ctx *ctx;
+
+	spin_lock(&vdev->list_lock);
+	list_for_each_entry(ctx, &vdev->ctxs, node)
+		list_for_each_entry(q, &ctx->asyncs, node)
+			vhca_event_post(q, &q->device[port], types);
+	spin_unlock(&vdev->list_lock);
+}
+
 static void vhca_async_ports(struct vhca_dev *vdev)
 {
 	unsigned long types;
-	struct vhca_ctx *ctx;
 	u32 i;
 
 	for (i = 0; i < vdev->caps.num_ports; i++) {
 		types = xchg(&vdev->port_raised[i], 0);
-		if (!types)
-			continue;
-		spin_lock(&vdev->list_lock);
-		list_for_each_entry(ctx, &vdev->ctxs, node)
-			vhca_event_post(ctx->async, &ctx->port_events[i], types);
-		spin_unlock(&vdev->list_lock);
+		if (types)
+			vhca_async_broadcast(vdev, i + 1, types);
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Making event files: completion channels, any number of them in a
- * context, and its one async event file.
+ * Making event files: completion channels, and async event files, of which
+ * each process that shares the context has one.
  *
  * Such a file may outlive the device file. It holds the context's memory, by
  * which a channel is told from those of other contexts, and nothing more of it.
@@ -31,7 +31,7 @@ static int vhca_async_release(struct inode *inode, struct file *file)
 	struct vhca_ctx *ctx = q->ctx;
 
 	mutex_lock(&ctx->lock);
-	ctx->async_open = false;
+	vhca_async_unuse(ctx, q);
 	mutex_unlock(&ctx->lock);
 	vhca_event_queue_put(q);
 	vhca_ctx_put(ctx);
@@ -80,9 +80,9 @@ int vhca_create_channel(struct vhca_ctx *ctx, struct vhca_call *call)
 	struct vhca_event_queue *q;
 	int ret;
 
-	if (call->event_file.rsvd)
+	if (call->event_file.number)
 		return -EINVAL;
-	q = vhca_event_queue_alloc(true);
+	q = vhca_event_queue_alloc(0);
 	if (!q)
 		return -ENOMEM;
 	q->ctx = ctx;
@@ -96,22 +96,38 @@ int vhca_create_channel(struct vhca_ctx *ctx, struct vhca_call *call)
 	return 0;
 }
 
+/* The first file has what happened before it was there. The caller is a user. */
+static struct vhca_event_queue *vhca_async_get(struct vhca_ctx *ctx)
+{
+	struct vhca_event_queue *q;
+
+	if (ctx->async_opened)
+		return vhca_async_add(ctx);
+	q = list_first_entry(&ctx->asyncs, struct vhca_event_queue, node);
+	q->users++;
+	return q;
+}
+
 /** vhca_open_async() - VHCA_IOC_OPEN_ASYNC */
 int vhca_open_async(struct vhca_ctx *ctx, struct vhca_call *call)
 {
+	struct vhca_event_queue *q;
 	int ret;
 
-	if (call->event_file.rsvd)
+	if (call->event_file.number)
 		return -EINVAL;
-	if (ctx->async_open)
-		return -EBUSY;
-	ctx->async->ctx = ctx;
-	ret = vhca_event_file(call, "[vhca-async]", &vhca_async_fops, ctx->async);
-	if (ret)
+	q = vhca_async_get(ctx);
+	if (!q)
+		return -ENOMEM;
+	ret = vhca_event_file(call, "[vhca-async]", &vhca_async_fops, q);
+	if (ret) {
+		vhca_async_unuse(ctx, q);
 		return ret;
-	kref_get(&ctx->async->ref);
+	}
+	kref_get(&q->ref);
 	vhca_ctx_get(ctx);
-	ctx->async_open = true;
+	ctx->async_opened = true;
+	call->event_file.number = q->number;
 	return 0;
 }
 

@@ -42,7 +42,7 @@ int vhca_prepare_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 	const struct vhca_create_cq *arg = &call->create_cq;
 
 	if (vhca_cq_size_ok(ctx, arg->cqe) && arg->comp_vector < ctx->vdev->num_comp &&
-	    !(arg->flags & ~VHCA_CQ_FLAGS) && !arg->rsvd)
+	    !(arg->flags & ~VHCA_CQ_FLAGS))
 		return vhca_buf_pin(call, arg->buf_addr, vhca_cq_size(arg->cqe));
 	vhca_dbg(ctx, "CQ of %u entries on vector %u, flags %#x: refused\n", arg->cqe,
 		 arg->comp_vector, arg->flags);
@@ -78,12 +78,15 @@ static int vhca_cq_cmd(struct vhca_cq *cq, u32 shift, u32 flags)
 }
 
 /* The CQ exists on the device; now it gets its names. */
-static int vhca_cq_insert(struct vhca_ctx *ctx, struct vhca_cq *cq, u64 cookie)
+static int vhca_cq_insert(struct vhca_ctx *ctx, struct vhca_cq *cq,
+			  const struct vhca_create_cq *arg)
 {
 	int ret;
 
-	vhca_event_init(&cq->event, cookie, cq->number);
-	vhca_async_init(&cq->async, ctx->async, cookie, cq->number);
+	vhca_event_init(&cq->event, arg->cookie, cq->number);
+	ret = vhca_async_join(ctx, &cq->async, arg->async, arg->cookie, cq->number);
+	if (ret)
+		return ret;
 	/*
 	 * What a former CQ of this number left in the EQ is not for this one:
 	 * take it out while nothing is found under the number.
@@ -92,7 +95,7 @@ static int vhca_cq_insert(struct vhca_ctx *ctx, struct vhca_cq *cq, u64 cookie)
 
 	ret = vhca_offset_add(ctx, cq->buf);
 	if (ret)
-		return ret;
+		goto err_async;
 	ret = xa_insert(&ctx->cqs, cq->number, cq, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		goto err_offset;
@@ -106,6 +109,8 @@ err_ctx:
 	xa_erase(&ctx->cqs, cq->number);
 err_offset:
 	vhca_offset_del(ctx, cq->buf);
+err_async:
+	vhca_async_leave(ctx, &cq->async);
 	return ret;
 }
 
@@ -178,7 +183,7 @@ int vhca_create_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 	ret = vhca_cq_cmd(cq, shift, arg->flags);
 	if (ret)
 		goto err_free;
-	ret = vhca_cq_insert(ctx, cq, arg->cookie);
+	ret = vhca_cq_insert(ctx, cq, arg);
 	if (ret)
 		goto err_cmd;
 	arg->cqe = 1 << shift;
@@ -294,7 +299,7 @@ static void vhca_cq_remove(struct vhca_ctx *ctx, struct vhca_cq *cq,
 {
 	if (cq->channel)
 		arg->comp_events = vhca_event_purge(cq->channel, &cq->event);
-	arg->async_events = vhca_event_purge(ctx->async, &cq->async.event);
+	arg->async_events = vhca_async_leave(ctx, &cq->async);
 	xa_erase(&ctx->cqs, cq->number);
 	vhca_offset_del(ctx, cq->buf);
 	vhca_cq_free(ctx, cq);

@@ -37,7 +37,9 @@ static void vhca_ctx_free(struct kref *ref)
 {
 	struct vhca_ctx *ctx = container_of(ref, struct vhca_ctx, ref);
 
-	vhca_event_queue_put(ctx->async);
+	/* The first queue of async events is all that is left: it is the context's. */
+	vhca_async_unuse(ctx, list_first_entry(&ctx->asyncs,
+					       struct vhca_event_queue, node));
 	put_device(&ctx->vdev->dev);
 	mutex_destroy(&ctx->lock);
 	mutex_destroy(&ctx->bar_lock);
@@ -58,12 +60,12 @@ void vhca_ctx_put(struct vhca_ctx *ctx)
 
 static void vhca_ctx_init(struct vhca_ctx *ctx, struct vhca_dev *vdev)
 {
-	u32 i;
-
+	ctx->vdev = vdev;
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->lock);
 	mutex_init(&ctx->bar_lock);
 	INIT_LIST_HEAD(&ctx->channels);
+	INIT_LIST_HEAD(&ctx->asyncs);
 	xa_init_flags(&ctx->uars, XA_FLAGS_ALLOC);
 	xa_init(&ctx->pds);
 	xa_init(&ctx->mrs);
@@ -74,9 +76,6 @@ static void vhca_ctx_init(struct vhca_ctx *ctx, struct vhca_dev *vdev)
 	xa_init(&ctx->srqs);
 	xa_init_flags(&ctx->xrcds, XA_FLAGS_ALLOC1);
 	xa_init_flags(&ctx->bufs, XA_FLAGS_ALLOC);
-	vhca_event_init(&ctx->fatal_event, 0, 0);
-	for (i = 0; i < vdev->caps.num_ports; i++)
-		vhca_event_init(&ctx->port_events[i], i + 1, i + 1);
 }
 
 /* Doorbells there move nobody, and the kick that they ask for says EIO. */
@@ -96,18 +95,15 @@ static struct vhca_ctx *vhca_ctx_alloc(struct vhca_dev *vdev)
 {
 	struct vhca_ctx *ctx;
 
-	ctx = kzalloc(struct_size(ctx, port_events, vdev->caps.num_ports),
-		      GFP_KERNEL_ACCOUNT);
+	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return NULL;
 	ctx->dummy = vhca_dummy_alloc();
 	if (!ctx->dummy)
 		goto err_ctx;
-	ctx->async = vhca_event_queue_alloc(false);
-	if (!ctx->async)
-		goto err_page;
 	vhca_ctx_init(ctx, vdev);
-	ctx->vdev = vdev;
+	if (!vhca_async_add(ctx))
+		goto err_page;
 	get_device(&vdev->dev);
 	return ctx;
 
@@ -206,15 +202,18 @@ static void vhca_ctx_close_events(struct vhca_ctx *ctx)
 
 	list_for_each_entry(q, &ctx->channels, node)
 		vhca_event_queue_close(q);
-	vhca_event_queue_close(ctx->async);
+	list_for_each_entry(q, &ctx->asyncs, node)
+		vhca_event_queue_close(q);
 }
 
 static void vhca_ctx_disassociate(struct vhca_ctx *ctx)
 {
+	struct vhca_event_queue *q;
+
 	mutex_lock(&ctx->lock);
 	vhca_ctx_detach(ctx, false);
-	vhca_event_post(ctx->async, &ctx->fatal_event,
-			BIT(VHCA_EVENT_DEVICE_FATAL));
+	list_for_each_entry(q, &ctx->asyncs, node)
+		vhca_event_post(q, &q->device[0], BIT(VHCA_EVENT_DEVICE_FATAL));
 	vhca_ctx_close_events(ctx);
 	mutex_unlock(&ctx->lock);
 }

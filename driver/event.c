@@ -20,19 +20,22 @@ union vhca_record {
 static_assert(sizeof(struct vhca_comp_event) == sizeof(union vhca_record));
 static_assert(sizeof(struct vhca_async_event) == sizeof(union vhca_record));
 
-/** vhca_event_queue_alloc() - an empty queue, of a channel or of async events */
-struct vhca_event_queue *vhca_event_queue_alloc(bool comp)
+/**
+ * vhca_event_queue_alloc() - an empty queue
+ * @device_events: 0 for a channel; else those of the device that it has room for.
+ */
+struct vhca_event_queue *vhca_event_queue_alloc(u32 device_events)
 {
 	struct vhca_event_queue *q;
 
-	q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
+	q = kzalloc(struct_size(q, device, device_events), GFP_KERNEL_ACCOUNT);
 	if (!q)
 		return NULL;
 	kref_init(&q->ref);
 	spin_lock_init(&q->lock);
 	INIT_LIST_HEAD(&q->pending);
 	init_waitqueue_head(&q->wait);
-	q->comp = comp;
+	q->comp = !device_events;
 	return q;
 }
 

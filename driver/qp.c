@@ -83,7 +83,7 @@ static bool vhca_qp_sizes(const struct vhca_caps *caps,
 /* Fields of what the QP does not have are zero. */
 static bool vhca_qp_fields(const struct vhca_create_qp *arg)
 {
-	if (arg->rsvd || arg->flags & ~VHCA_QPF_ALL)
+	if (arg->flags & ~VHCA_QPF_ALL)
 		return false;
 	if (!(arg->flags & VHCA_QP_F_BLUEFLAME) && arg->bf_slot)
 		return false;
@@ -284,20 +284,23 @@ static int vhca_qp_cmd(struct vhca_ctx *ctx, struct vhca_qp *qp,
 }
 
 /* The QP exists on the device; now it gets its names. */
-static int vhca_qp_insert(struct vhca_ctx *ctx, struct vhca_qp *qp, u64 cookie)
+static int vhca_qp_insert(struct vhca_ctx *ctx, struct vhca_qp *qp,
+			  const struct vhca_create_qp *arg)
 {
 	struct vhca_dev *vdev = ctx->vdev;
 	struct vhca_hw_qp *hw = qp->hw;
 	int ret;
 
-	vhca_async_init(&qp->async, ctx->async, cookie, hw->number);
+	ret = vhca_async_join(ctx, &qp->async, arg->async, arg->cookie, hw->number);
+	if (ret)
+		return ret;
 	hlist_add_head(&qp->node, &hw->files);
 	/* What a former QP of this number left in EQ 0 is not for this one. */
 	vhca_eq_poll(&vdev->eqs[0]);
 
 	ret = vhca_offset_add(ctx, qp->buf);
 	if (ret)
-		return ret;
+		goto err_async;
 	ret = xa_insert(&ctx->qps, hw->number, qp, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		goto err_offset;
@@ -313,6 +316,8 @@ err_ctx:
 	xa_erase(&ctx->qps, hw->number);
 err_offset:
 	vhca_offset_del(ctx, qp->buf);
+err_async:
+	vhca_async_leave(ctx, &qp->async);
 	return ret;
 }
 
@@ -329,7 +334,7 @@ int vhca_create_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 	ret = vhca_qp_cmd(ctx, qp, arg);
 	if (ret)
 		goto err_free;
-	ret = vhca_qp_insert(ctx, qp, arg->cookie);
+	ret = vhca_qp_insert(ctx, qp, arg);
 	if (ret)
 		goto err_cmd;
 	arg->qpn = qp->hw->number;
@@ -353,12 +358,16 @@ static int vhca_qp_join(struct vhca_ctx *ctx, struct vhca_qp *qp,
 	lockdep_assert_held(&ctx->vdev->xrc_lock);
 	if (!hw || hw->domain != qp->xrcd->domain)
 		return -EINVAL;
-	ret = xa_insert(&ctx->qps, hw->number, qp, GFP_KERNEL_ACCOUNT);
+	ret = vhca_async_join(ctx, &qp->async, arg->async, arg->cookie, hw->number);
 	if (ret)
 		return ret;
+	ret = xa_insert(&ctx->qps, hw->number, qp, GFP_KERNEL_ACCOUNT);
+	if (ret) {
+		vhca_async_leave(ctx, &qp->async);
+		return ret;
+	}
 	kref_get(&hw->ref);
 	qp->hw = hw;
-	vhca_async_init(&qp->async, ctx->async, arg->cookie, hw->number);
 	hlist_add_head_rcu(&qp->node, &hw->files);
 	return 0;
 }
@@ -370,6 +379,8 @@ int vhca_open_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 	struct vhca_qp *qp;
 	int ret = -EINVAL;
 
+	if (arg->rsvd)
+		return -EINVAL;
 	qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
 	if (!qp)
 		return -ENOMEM;
@@ -413,7 +424,7 @@ out:
 
 static u32 vhca_qp_remove(struct vhca_ctx *ctx, struct vhca_qp *qp)
 {
-	u32 reads = vhca_event_purge(ctx->async, &qp->async.event);
+	u32 reads = vhca_async_leave(ctx, &qp->async);
 
 	xa_erase(&ctx->qps, qp->hw->number);
 	vhca_offset_del(ctx, qp->buf);

@@ -17,7 +17,7 @@ static size_t vhca_srq_size(const struct vhca_create_srq *arg)
 static bool vhca_srq_fields(const struct vhca_caps *caps,
 			    const struct vhca_create_srq *arg)
 {
-	if (arg->rsvd[0] || arg->rsvd[1] || arg->rsvd2)
+	if (arg->rsvd[0] || arg->rsvd[1])
 		return false;
 	if (arg->type > VHCA_SRQ_XRC)
 		return false;
@@ -145,17 +145,20 @@ static int vhca_srq_cmd(struct vhca_ctx *ctx, struct vhca_srq *srq,
 }
 
 /* The SRQ exists on the device; now it gets its names. */
-static int vhca_srq_insert(struct vhca_ctx *ctx, struct vhca_srq *srq, u64 cookie)
+static int vhca_srq_insert(struct vhca_ctx *ctx, struct vhca_srq *srq,
+			   const struct vhca_create_srq *arg)
 {
 	int ret;
 
-	vhca_async_init(&srq->async, ctx->async, cookie, srq->number);
+	ret = vhca_async_join(ctx, &srq->async, arg->async, arg->cookie, srq->number);
+	if (ret)
+		return ret;
 	/* What a former SRQ of this number left in EQ 0 is not for this one. */
 	vhca_eq_poll(&ctx->vdev->eqs[0]);
 
 	ret = vhca_offset_add(ctx, srq->buf);
 	if (ret)
-		return ret;
+		goto err_async;
 	ret = xa_insert(&ctx->srqs, srq->number, srq, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		goto err_offset;
@@ -169,6 +172,8 @@ err_ctx:
 	xa_erase(&ctx->srqs, srq->number);
 err_offset:
 	vhca_offset_del(ctx, srq->buf);
+err_async:
+	vhca_async_leave(ctx, &srq->async);
 	return ret;
 }
 
@@ -185,7 +190,7 @@ int vhca_create_srq(struct vhca_ctx *ctx, struct vhca_call *call)
 	ret = vhca_srq_cmd(ctx, srq, arg);
 	if (ret)
 		goto err_free;
-	ret = vhca_srq_insert(ctx, srq, arg->cookie);
+	ret = vhca_srq_insert(ctx, srq, arg);
 	if (ret)
 		goto err_cmd;
 	arg->srqn = srq->number;
@@ -245,7 +250,7 @@ static int vhca_srq_destroy(struct vhca_ctx *ctx, struct vhca_srq *srq, bool cmd
 
 static u32 vhca_srq_remove(struct vhca_ctx *ctx, struct vhca_srq *srq)
 {
-	u32 reads = vhca_event_purge(ctx->async, &srq->async.event);
+	u32 reads = vhca_async_leave(ctx, &srq->async);
 
 	xa_erase(&ctx->srqs, srq->number);
 	vhca_offset_del(ctx, srq->buf);

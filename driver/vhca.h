@@ -9,7 +9,8 @@
  *   vhca_ctx.lock	the objects of a context, their users and slots
  *   vhca_dev.xrc_lock	what contexts share: XRC domains, and who has which QP
  *   vhca_ctx.bar_lock	a fault on a page of the BAR against its disappearance
- *   vhca_dev.list_lock	the list of contexts, for those who broadcast
+ *   vhca_dev.list_lock	the list of contexts and their async event queues, for those
+ *			who broadcast
  *   vhca_event_queue.lock
  * The raw locks of the admin queue and of the EQs are innermost; they are taken
  * in hard interrupt context.
@@ -166,7 +167,7 @@ struct vhca_dev {
 	bool dead;			/* set once; see vhca_dead() */
 	bool disassociated;		/* under @ctx_lock */
 	struct mutex ctx_lock;		/* open, last close, disassociation */
-	spinlock_t list_lock;		/* @ctxs, for those who only broadcast */
+	spinlock_t list_lock;		/* @ctxs and their asyncs, for broadcasts */
 	struct list_head ctxs;		/* writers hold both locks */
 
 	struct llist_head raised;	/* struct vhca_async with news */
@@ -207,20 +208,6 @@ struct vhca_plist {
 	} *chunk;
 };
 
-/* Records of an event file: read by whoever has the file. */
-struct vhca_event_queue {
-	struct kref ref;
-	spinlock_t lock;		/* @pending, @closed, and the events' */
-	struct list_head pending;
-	bool closed;			/* nothing more is coming */
-	bool comp;			/* completion channel, else async */
-	wait_queue_head_t wait;
-	struct fasync_struct *fasync;
-	struct vhca_ctx *ctx;		/* valid while the file is open */
-	struct list_head node;		/* of channels: under the context's lock */
-	unsigned int users;		/* CQs; likewise */
-};
-
 /*
  * What an object may have to say, embedded in the object, so that nothing is
  * allocated when there is an event and what is unread is bounded.
@@ -231,6 +218,25 @@ struct vhca_event {
 	u32 number;
 	u32 reads;			/* records that were read */
 	unsigned long types;		/* bits by enum vhca_async_event_type */
+};
+
+/*
+ * Records of an event file: read by whoever has the file. Async events have one for
+ * each process that shares the context.
+ */
+struct vhca_event_queue {
+	struct kref ref;
+	spinlock_t lock;		/* @pending, @closed, and the events' */
+	struct list_head pending;
+	bool closed;			/* nothing more is coming */
+	bool comp;			/* completion channel, else async */
+	wait_queue_head_t wait;
+	struct fasync_struct *fasync;
+	struct vhca_ctx *ctx;		/* valid while the file is open */
+	struct list_head node;		/* in the context: under its lock */
+	unsigned int users;		/* CQs; async: all objects, the file; likewise */
+	u32 number;			/* async: in the file */
+	struct vhca_event device[];	/* async: that it is gone, then each port's */
 };
 
 /* Async events of an object on their way from interrupt to process context. */
@@ -250,8 +256,9 @@ struct vhca_ctx {
 	struct mutex lock;		/* objects, their users and slots */
 	struct mutex bar_lock;		/* what is gone from BAR2 against faults */
 	struct list_head channels;
-	struct vhca_event_queue *async;
-	bool async_open;
+	struct list_head asyncs;	/* writers: vhca_dev.list_lock, too */
+	bool async_opened;
+	u32 last_async;
 	struct xarray uars;
 	struct xarray pds;
 	struct xarray mrs;
@@ -262,8 +269,6 @@ struct vhca_ctx {
 	struct xarray srqs;
 	struct xarray xrcds;
 	struct xarray bufs;		/* by mmap offset; xa_lock guards the refs */
-	struct vhca_event fatal_event;
-	struct vhca_event port_events[];
 };
 
 struct vhca_uar {
@@ -465,8 +470,11 @@ void vhca_eqs_free(struct vhca_dev *vdev);
 void vhca_eq_poll(struct vhca_eq *eq);
 
 /* async.c */
-void vhca_async_init(struct vhca_async *async, struct vhca_event_queue *queue,
-		     u64 cookie, u32 number);
+struct vhca_event_queue *vhca_async_add(struct vhca_ctx *ctx);
+void vhca_async_unuse(struct vhca_ctx *ctx, struct vhca_event_queue *q);
+int vhca_async_join(struct vhca_ctx *ctx, struct vhca_async *async, u32 file,
+		    u64 cookie, u32 number);
+u32 vhca_async_leave(struct vhca_ctx *ctx, struct vhca_async *async);
 void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number);
 void vhca_async_work(struct work_struct *work);
 
@@ -503,7 +511,7 @@ void vhca_offset_del(struct vhca_ctx *ctx, struct vhca_buf *buf);
 void vhca_bar_zap(struct vhca_ctx *ctx, bool *gone, unsigned long pgoff, u32 npages);
 
 /* event.c */
-struct vhca_event_queue *vhca_event_queue_alloc(bool comp);
+struct vhca_event_queue *vhca_event_queue_alloc(u32 device_events);
 void vhca_event_queue_put(struct vhca_event_queue *q);
 void vhca_event_queue_close(struct vhca_event_queue *q);
 void vhca_event_init(struct vhca_event *ev, u64 cookie, u32 number);

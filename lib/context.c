@@ -69,6 +69,7 @@ static int ask_kernel(struct vhca_context *ctx)
 	if (err)
 		return err;
 	ibv->async_fd = async.fd;
+	ctx->async = async.number;
 	ibv->num_comp_vectors = (int)ctx->caps.num_comp_vectors;
 	return 0;
 }

@@ -67,6 +67,7 @@ static int cq_setup(struct ibv_context *context, struct vhca_cq *cq,
 		.slot = cq->slot.index,
 		.buf_addr = (uintptr_t)cq->buf.addr,
 		.flags = kernel_flags(attr),
+		.async = to_vctx(context)->async,
 	};
 	int err;
 

@@ -228,6 +228,7 @@ static int qp_setup(struct vhca_qp *qp, struct ibv_context *context,
 		.buf_addr = (uintptr_t)qp->buf.addr,
 		.srqn = attr->srq ? attr->srq->handle : 0,
 		.xrcd = attr->xrcd ? to_vxrcd(attr->xrcd)->number : 0,
+		.async = to_vctx(context)->async,
 	};
 	int err;
 
@@ -457,7 +458,7 @@ struct ibv_qp *vhca_open_qp(struct ibv_context *context, struct ibv_qp_open_attr
 {
 	const struct geometry geo = { .type = IBV_QPT_XRC_RECV };
 	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV };
-	struct vhca_open_qp cmd = { .qpn = attr->qp_num };
+	struct vhca_open_qp cmd = { .qpn = attr->qp_num, .async = to_vctx(context)->async };
 	struct ibv_qp_attr now;
 	struct vhca_qp *qp;
 	int err;

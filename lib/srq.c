@@ -65,6 +65,7 @@ static int srq_setup(struct vhca_srq *srq, struct ibv_context *context,
 		.shift = (uint8_t)vhca_log2_up(srq->max_wr),
 		.sge_shift = (uint8_t)srq->sge_shift,
 		.buf_addr = (uintptr_t)srq->buf.addr,
+		.async = to_vctx(context)->async,
 	};
 	uint32_t events;
 	int err;

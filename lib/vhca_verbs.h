@@ -81,6 +81,7 @@ struct vhca_num_table {
  * struct vhca_context - an open device
  * @vctx: what the application sees; its context.mutex protects the channels'
  *	reference counts.
+ * @async: by which queues name the async event file of this context.
  * @uar_lock: protects @uars and the slots in them.
  * @num_lock: held while a QP or an SRQ is created or destroyed, from the call to
  *	the kernel until its table agrees, so that a number that is used again
@@ -95,6 +96,7 @@ struct vhca_context {
 	struct verbs_context vctx;
 	struct vhca_query_device caps;
 	uint8_t qp_flags;
+	uint32_t async;
 	pthread_mutex_t uar_lock;
 	struct vhca_uar *uars;
 	pthread_mutex_t num_lock;

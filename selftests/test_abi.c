@@ -114,7 +114,7 @@ TEST_F(abi, reserved_fields_must_be_zero)
 {
 	struct vhca_object o = { .rsvd = 1 };
 	struct vhca_alloc_uar uar = { .rsvd = 1 };
-	struct vhca_create_event_file e = { .rsvd = 1 };
+	struct vhca_create_event_file e = { .number = 1 };
 	struct vhca_destroy_cq dcq = { .rsvd = 1 };
 	struct vhca_destroy_channel dch = { .rsvd = 1 };
 	struct vhca_open_xrcd xrcd = { .fd = VHCA_INVALID_FD, .oflags = O_CREAT, .rsvd = 1 };
@@ -349,17 +349,53 @@ TEST_F(abi, an_index_beyond_the_table_is_einval)
 	EXPECT_EQ(-EINVAL, raw_ioctl(self->fd, VHCA_IOC_QUERY_PKEY, &pkey));
 }
 
-TEST_F(abi, a_context_has_one_async_event_file_at_a_time)
+TEST_F(abi, every_async_event_file_has_a_number_of_its_own)
 {
-	int fd = raw_event_file(self->fd, VHCA_IOC_OPEN_ASYNC);
+	struct vhca_create_event_file e[4] = {};
+	int i, k;
 
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
-	EXPECT_EQ(O_RDONLY, fcntl(fd, F_GETFL) & O_ACCMODE);
-	EXPECT_EQ(-EBUSY, raw_event_file(self->fd, VHCA_IOC_OPEN_ASYNC));
-	close(fd);
-	fd = raw_event_file(self->fd, VHCA_IOC_OPEN_ASYNC);
-	EXPECT_LE(0, fd);
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, raw_ioctl(self->fd, VHCA_IOC_OPEN_ASYNC, &e[i]));
+		EXPECT_EQ(FD_CLOEXEC, fcntl(e[i].fd, F_GETFD));
+		EXPECT_EQ(O_RDONLY, fcntl(e[i].fd, F_GETFL) & O_ACCMODE);
+		for (k = 0; k < i; k++)
+			EXPECT_NE(e[k].number, e[i].number);
+		/* That of a closed one names nothing any more. */
+		close(e[i].fd);
+	}
+	EXPECT_EQ(0, e[0].number);
+}
+
+TEST_F(abi, a_cq_names_an_async_event_file_that_is_there)
+{
+	struct vhca_create_event_file e = {};
+	struct vhca_create_cq cq = {
+		.cqe = 16, .channel_fd = VHCA_INVALID_FD, .slot = VHCA_UAR_FIRST_SLOT,
+	};
+	struct vhca_destroy_cq gone = {};
+	struct raw_ctx ctx;
+
+	ASSERT_EQ(0, raw_open(&ctx, 0));
+	cq.uar = ctx.uar.uar;
+	ASSERT_EQ(0, raw_ioctl(ctx.fd, VHCA_IOC_OPEN_ASYNC, &e));
+	close(e.fd);
+	e.number = 0;
+	ASSERT_EQ(0, raw_ioctl(ctx.fd, VHCA_IOC_OPEN_ASYNC, &e));
+	ASSERT_NE(0, e.number);
+	cq.async = e.number + 1;
+	EXPECT_EQ(-EINVAL, raw_ioctl(ctx.fd, VHCA_IOC_CREATE_CQ, &cq));
+	cq.async = e.number;
+	ASSERT_EQ(0, raw_ioctl(ctx.fd, VHCA_IOC_CREATE_CQ, &cq));
+	/* Its events have a place as long as the CQ is there. */
+	close(e.fd);
+	gone.cqn = cq.cqn;
+	EXPECT_EQ(0, raw_ioctl(ctx.fd, VHCA_IOC_DESTROY_CQ, &gone));
+	EXPECT_EQ(0u, gone.async_events);
+	cq.cqn = 0;
+	cq.buf_offset = 0;
+	cq.buf_size = 0;
+	EXPECT_EQ(-EINVAL, raw_ioctl(ctx.fd, VHCA_IOC_CREATE_CQ, &cq));
+	raw_close(&ctx);
 }
 
 TEST_F(abi, the_async_event_file_is_empty_while_nothing_happens)
@@ -439,7 +475,7 @@ TEST_F(abi, creation_with_values_out_of_range_is_einval)
 	qp = (struct raw_qp) { .made = { .sq_shift = 255, .rq_shift = 255,
 					 .rq_sge_shift = 255 } };
 	EXPECT_EQ(-EINVAL, raw_make_qp(&ctx, &qp, &cq, &cq));
-	qp = (struct raw_qp) { .made = { .rsvd = 1 } };
+	qp = (struct raw_qp) { .made = { .async = 1 } };
 	EXPECT_EQ(-EINVAL, raw_make_qp(&ctx, &qp, &cq, &cq));
 	EXPECT_EQ(0, raw_qp(&ctx, &qp, &cq, &cq));
 	raw_close(&ctx);

@@ -419,21 +419,22 @@ VHCA_ASSERT_AT(struct vhca_alloc_dm, map_size, 24);
 /**
  * struct vhca_create_event_file - VHCA_IOC_CREATE_CHANNEL, VHCA_IOC_OPEN_ASYNC
  * @fd: out: read only, close-on-exec.
- * @rsvd: zero.
+ * @number: in: zero. Async event file: out: by which CQs, SRQs and QPs name it when
+ *	they are created. The first is 0, which may be named before it is opened.
  *
- * A channel yields struct vhca_comp_event, the async event file, of which a
- * context has at most one open (EBUSY), struct vhca_async_event. read() returns
- * whole records; EINVAL when not one fits the buffer; EIO once the device is
- * gone and nothing is queued any more.
+ * A channel yields struct vhca_comp_event, an async event file struct
+ * vhca_async_event: of the objects that name it, of the ports and the device. Each
+ * process that shares the file opens one. read() returns whole records; EINVAL when
+ * not one fits the buffer; EIO once the device is gone and nothing is queued any more.
  */
 struct vhca_create_event_file {
 	__s32	fd;
-	__u32	rsvd;
+	__u32	number;
 };
 
 VHCA_ASSERT_SIZE(struct vhca_create_event_file, 8);
 VHCA_ASSERT_AT(struct vhca_create_event_file, fd, 0);
-VHCA_ASSERT_AT(struct vhca_create_event_file, rsvd, 4);
+VHCA_ASSERT_AT(struct vhca_create_event_file, number, 4);
 
 /**
  * struct vhca_destroy_channel - VHCA_IOC_DESTROY_CHANNEL
@@ -506,7 +507,7 @@ VHCA_ASSERT_AT(struct vhca_async_event, number, 12);
  * @buf_addr: in: zero, or page-aligned memory of the user that is to be the ring. It
  *	is pinned, charged like an MR, and zeroed by the call.
  * @flags: in: VHCA_CQ_F_*.
- * @rsvd: zero.
+ * @async: in: number of the async event file that its async events are read from.
  *
  * EBUSY: the slot is taken. Memory of the user: errors as in struct vhca_reg_mr.
  */
@@ -522,7 +523,7 @@ struct vhca_create_cq {
 	__u64	buf_size;
 	__u64	buf_addr;
 	__u32	flags;
-	__u32	rsvd;
+	__u32	async;
 };
 
 #define VHCA_CQ_F_TIMESTAMP	(1 << 0)	/* CQEs carry a timestamp */
@@ -540,7 +541,7 @@ VHCA_ASSERT_AT(struct vhca_create_cq, buf_offset, 32);
 VHCA_ASSERT_AT(struct vhca_create_cq, buf_size, 40);
 VHCA_ASSERT_AT(struct vhca_create_cq, buf_addr, 48);
 VHCA_ASSERT_AT(struct vhca_create_cq, flags, 56);
-VHCA_ASSERT_AT(struct vhca_create_cq, rsvd, 60);
+VHCA_ASSERT_AT(struct vhca_create_cq, async, 60);
 
 /**
  * struct vhca_resize_cq - VHCA_IOC_RESIZE_CQ
@@ -647,7 +648,7 @@ enum vhca_qp_type {			/* the values of enum ibv_qp_type */
  *	messages: zero.
  * @xrcd: in: XRC domain of an XRC_RECV QP; else zero.
  * @bf_slot: in: second line with VHCA_QP_F_BLUEFLAME; else zero.
- * @rsvd: zero.
+ * @async: in: as in struct vhca_create_cq.
  *
  * Fields of what the QP does not have are zero: with an SRQ those of the RQ; in XRC_SEND
  * QPs @recv_cqn, too; in XRC_RECV QPs those of the SQ, @pd, @send_cqn, @uar, @slot, too:
@@ -672,7 +673,7 @@ struct vhca_create_qp {
 	__u32	srqn;
 	__u32	xrcd;
 	__u32	bf_slot;
-	__u32	rsvd;
+	__u32	async;
 };
 
 VHCA_ASSERT_SIZE(struct vhca_create_qp, 80);
@@ -694,13 +695,15 @@ VHCA_ASSERT_AT(struct vhca_create_qp, buf_addr, 56);
 VHCA_ASSERT_AT(struct vhca_create_qp, srqn, 64);
 VHCA_ASSERT_AT(struct vhca_create_qp, xrcd, 68);
 VHCA_ASSERT_AT(struct vhca_create_qp, bf_slot, 72);
-VHCA_ASSERT_AT(struct vhca_create_qp, rsvd, 76);
+VHCA_ASSERT_AT(struct vhca_create_qp, async, 76);
 
 /**
  * struct vhca_open_qp - VHCA_IOC_OPEN_QP: use an XRC_RECV QP that another file made
  * @cookie: in: returned with the QP's async events.
  * @qpn: in.
  * @xrcd: in: the QP's domain, as this file opened it.
+ * @async: in: as in struct vhca_create_cq.
+ * @rsvd: zero.
  *
  * The QP can then be modified, queried, destroyed by @qpn in this file, too. It goes
  * when the last file that has it destroys it. EINVAL: no such QP in the domain.
@@ -710,12 +713,16 @@ struct vhca_open_qp {
 	__u64	cookie;
 	__u32	qpn;
 	__u32	xrcd;
+	__u32	async;
+	__u32	rsvd;
 };
 
-VHCA_ASSERT_SIZE(struct vhca_open_qp, 16);
+VHCA_ASSERT_SIZE(struct vhca_open_qp, 24);
 VHCA_ASSERT_AT(struct vhca_open_qp, cookie, 0);
 VHCA_ASSERT_AT(struct vhca_open_qp, qpn, 8);
 VHCA_ASSERT_AT(struct vhca_open_qp, xrcd, 12);
+VHCA_ASSERT_AT(struct vhca_open_qp, async, 16);
+VHCA_ASSERT_AT(struct vhca_open_qp, rsvd, 20);
 
 /**
  * struct vhca_open_xrcd - VHCA_IOC_OPEN_XRCD
@@ -755,6 +762,7 @@ VHCA_ASSERT_AT(struct vhca_open_xrcd, rsvd, 12);
  * @rsvd: zero.
  * @limit: in: as in struct vhca_modify_srq.
  * @srqn: out.
+ * @async: in: as in struct vhca_create_cq.
  * @buf_offset: out: mmap offset of the ring; zero with @buf_addr.
  * @buf_size: out: bytes to map, or used at @buf_addr.
  * @buf_addr: in: zero, or memory of the user, as in struct vhca_create_cq.
@@ -772,7 +780,7 @@ struct vhca_create_srq {
 	__u8	rsvd[2];
 	__u32	limit;
 	__u32	srqn;
-	__u32	rsvd2;
+	__u32	async;
 	__u64	buf_offset;
 	__u64	buf_size;
 	__u64	buf_addr;
@@ -791,7 +799,7 @@ VHCA_ASSERT_AT(struct vhca_create_srq, sge_shift, 33);
 VHCA_ASSERT_AT(struct vhca_create_srq, rsvd, 34);
 VHCA_ASSERT_AT(struct vhca_create_srq, limit, 36);
 VHCA_ASSERT_AT(struct vhca_create_srq, srqn, 40);
-VHCA_ASSERT_AT(struct vhca_create_srq, rsvd2, 44);
+VHCA_ASSERT_AT(struct vhca_create_srq, async, 44);
 VHCA_ASSERT_AT(struct vhca_create_srq, buf_offset, 48);
 VHCA_ASSERT_AT(struct vhca_create_srq, buf_size, 56);
 VHCA_ASSERT_AT(struct vhca_create_srq, buf_addr, 64);
