@@ -86,9 +86,28 @@ static void attr_to_kernel(struct vhca_qp_attr *to, const struct ibv_qp_attr *fr
 		vhca_av_from_attr(&to->av, &from->ah_attr);
 }
 
+/*
+ * Half of an XRC connection has no use for attributes of the other half. libibverbs
+ * has always let users name them all the same, and perftest does.
+ */
+static int mask_for(enum ibv_qp_type type, int mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	default:
+		return mask;
+	}
+}
+
 VHCA_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 {
-	struct vhca_modify_qp cmd = { .qpn = ibqp->qp_num, .mask = (uint32_t)attr_mask };
+	struct vhca_modify_qp cmd = {
+		.qpn = ibqp->qp_num,
+		.mask = (uint32_t)mask_for(ibqp->qp_type, attr_mask),
+	};
 	bool reset = attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET &&
 		     ibqp->qp_type != IBV_QPT_XRC_RECV;
 	struct vhca_qp *qp = to_vqp(ibqp);
