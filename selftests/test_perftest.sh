@@ -6,7 +6,8 @@
 # sizes. This version of perftest does not look at the data that it moves.
 . ./programs.sh
 
-# Engines (i inline, t threaded), sizes that the report has, program, options.
+# Engines (i inline, t threaded), sizes that the report has, program, options. Multicast
+# (-g) is not among them: on an InfiniBand port perftest joins by a subnet manager.
 runs="
 it 23 ib_send_lat  -a -n 5
 i   1 ib_send_lat  -e -n 100 -s 64
@@ -15,7 +16,6 @@ i   1 ib_send_lat  -n 100 -s 1024 --use-srq
 i   1 ib_send_lat  -n 100 -s 64 --inline_recv=64
 it 12 ib_send_lat  -c UD -a -n 5
 i   1 ib_send_lat  -c UD -e -n 100 -s 2048
-i   1 ib_send_lat  -c UD -n 100 -s 512 -g
 i   1 ib_send_lat  -c UC -n 100 -s 4096
 i   1 ib_send_lat  -c XRC -n 100 -s 4096
 i  23 ib_write_lat -a -n 5
@@ -39,7 +39,6 @@ i   1 ib_send_bw   -n 200 -s 10000 -m 256
 i  23 ib_send_bw   -c UC -a -n 5
 i  12 ib_send_bw   -c UD -a -n 50
 i   1 ib_send_bw   -c UD -n 500 -s 512 -q 4 --use-srq
-i   1 ib_send_bw   -c UD -n 500 -s 512 -g
 i   1 ib_send_bw   -c XRC -n 500 -s 4096 -e
 it  1 ib_send_bw   -n 200 -s 65536
 it 23 ib_write_bw  -a -n 5
@@ -57,11 +56,15 @@ i   1 ib_atomic_bw -A FETCH_AND_ADD -n 200 -b -q 16
 i   1 ib_atomic_bw -A FETCH_AND_ADD -c XRC -n 200
 "
 
-# reported SIZES FILE: no error, and a line of figures for each size.
-reported()
+quiet()
 {
-	! grep -qiE "error|fail|couldn't|unable|mismatch" "$2" &&
-		[ "$(grep -cE '^ *[0-9]+ +[0-9]+ +[0-9.]+ ' "$2")" -eq "$1" ]
+	! grep -qiE "error|fail|couldn't|unable|mismatch" "$1"
+}
+
+# Lines of figures: size, iterations, times or rates.
+sizes_in()
+{
+	grep -cE '^ *[0-9]+ +[0-9]+ +([0-9.]+|-?inf|-?nan) ' "$1"
 }
 
 # perftest SIZES PROGRAM OPTION...
@@ -70,7 +73,8 @@ perftest()
 	sizes=$1
 	shift
 	pair vhca0 vhca0 "$@" -F
-	both one reported "$sizes"
+	# The server of a one-sided operation has nothing to report.
+	both one quiet && [ "$(sizes_in "$tmp/one.client")" -eq "$sizes" ]
 	pair_result $? one "$*"
 }
 
