@@ -198,6 +198,7 @@ TEST_F(xrc, an_xrc_recv_qp_has_a_domain_and_nothing_else)
 		{ .pd = 1 }, { .send_cqn = 1 }, { .recv_cqn = 1 }, { .uar = 1 },
 		{ .slot = 5 }, { .sq_shift = 1 }, { .rq_shift = 1 },
 		{ .rq_sge_shift = 1 }, { .flags = VHCA_QP_F_BLUEFLAME }, { .srqn = 1 },
+		{ .bf_slot = 5 }, { .buf_addr = 4096 },
 	};
 	struct vhca_create_qp c;
 	unsigned int i;
