@@ -22,11 +22,11 @@ struct vhca_event_queue *vhca_async_add(struct vhca_ctx *ctx)
 	struct vhca_event_queue *q;
 	u32 i;
 
-	q = vhca_event_queue_alloc(1 + vdev->caps.num_ports);
+	q = vhca_event_queue_alloc(1 + 2 * vdev->caps.num_ports);
 	if (!q)
 		return NULL;
-	for (i = 0; i <= vdev->caps.num_ports; i++)
-		vhca_event_init(&q->device[i], i, i);
+	for (i = 0; i <= 2 * vdev->caps.num_ports; i++)
+		vhca_event_init(&q->device[i], DIV_ROUND_UP(i, 2), DIV_ROUND_UP(i, 2));
 	q->ctx = ctx;
 	q->users = 1;
 	q->number = ctx->last_async++;
@@ -134,9 +134,13 @@ static void vhca_async_cq(struct vhca_dev *vdev, u32 cqn, unsigned int type)
 
 static void vhca_async_port(struct vhca_dev *vdev, u32 port, unsigned int type)
 {
+	struct vhca_port_news *news;
+
 	if (!port || port > vdev->caps.num_ports)
 		return;
-	set_bit(type, &vdev->port_raised[port - 1]);
+	news = &vdev->port_news[port - 1];
+	WRITE_ONCE(news->last, type);
+	set_bit(type, &news->raised);
 	schedule_work(&vdev->async_work);
 }
 
@@ -173,27 +177,34 @@ void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number)
 	}
 }
 
-static void vhca_async_broadcast(struct vhca_dev *vdev, u32 port, unsigned long types)
+static void vhca_async_broadcast(struct vhca_dev *vdev, u32 port, unsigned int type)
 {
+	u32 i = 2 * port - (type == VHCA_EVENT_PORT_ERR);
 	struct vhca_event_queue *q;
 	struct vhca_ctx *ctx;
 
 	spin_lock(&vdev->list_lock);
 	list_for_each_entry(ctx, &vdev->ctxs, node)
 		list_for_each_entry(q, &ctx->asyncs, node)
-			vhca_event_post(q, &q->device[port], types);
+			vhca_event_post(q, &q->device[i], BIT(type));
 	spin_unlock(&vdev->list_lock);
 }
 
+/* The event that came last goes last; one that comes meanwhile has the next turn. */
 static void vhca_async_ports(struct vhca_dev *vdev)
 {
-	unsigned long types;
 	u32 i;
 
 	for (i = 0; i < vdev->caps.num_ports; i++) {
-		types = xchg(&vdev->port_raised[i], 0);
-		if (types)
-			vhca_async_broadcast(vdev, i + 1, types);
+		struct vhca_port_news *news = &vdev->port_news[i];
+		unsigned long types = xchg(&news->raised, 0);
+		unsigned int type, last = READ_ONCE(news->last);
+
+		for_each_set_bit(type, &types, BITS_PER_LONG)
+			if (type != last)
+				vhca_async_broadcast(vdev, i + 1, type);
+		if (types & BIT(last))
+			vhca_async_broadcast(vdev, i + 1, last);
 	}
 }
 

@@ -87,8 +87,9 @@ bool vhca_event_post(struct vhca_event_queue *q, struct vhca_event *ev,
 
 	spin_lock_bh(&q->lock);
 	more = types & ~ev->types;
-	if (list_empty(&ev->node) && more)
-		list_add_tail(&ev->node, &q->pending);
+	/* A port's state follows from its last event: what came last is read last. */
+	if (more || (types && !q->comp))
+		list_move_tail(&ev->node, &q->pending);
 	ev->types |= types;
 	spin_unlock_bh(&q->lock);
 

@@ -82,7 +82,7 @@ static void vhca_dev_release(struct device *dev)
 	xa_destroy(&vdev->srqs);
 	mutex_destroy(&vdev->xrc_lock);
 	free_percpu(vdev->stats);
-	kfree(vdev->port_raised);
+	kfree(vdev->port_news);
 	kfree(vdev);
 }
 

@@ -162,8 +162,8 @@ static int vhca_check_caps(struct vhca_dev *vdev)
 		dev_err(&vdev->pdev->dev, "capabilities make no sense\n");
 		return -EINVAL;
 	}
-	vdev->port_raised = kcalloc(caps->num_ports, sizeof(long), GFP_KERNEL);
-	return vdev->port_raised ? 0 : -ENOMEM;
+	vdev->port_news = kcalloc(caps->num_ports, sizeof(*vdev->port_news), GFP_KERNEL);
+	return vdev->port_news ? 0 : -ENOMEM;
 }
 
 static int vhca_check_identity(struct vhca_dev *vdev)

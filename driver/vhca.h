@@ -171,7 +171,7 @@ struct vhca_dev {
 	struct list_head ctxs;		/* writers hold both locks */
 
 	struct llist_head raised;	/* struct vhca_async with news */
-	unsigned long *port_raised;
+	struct vhca_port_news *port_news;
 	struct work_struct async_work;
 	struct work_struct fatal_work;
 
@@ -220,6 +220,12 @@ struct vhca_event {
 	unsigned long types;		/* bits by enum vhca_async_event_type */
 };
 
+/* What the interrupt handler heard of a port and the work item has not passed on. */
+struct vhca_port_news {
+	unsigned long raised;		/* bits by enum vhca_async_event_type */
+	unsigned int last;		/* which of them came last */
+};
+
 /*
  * Records of an event file: read by whoever has the file. Async events have one for
  * each process that shares the context.
@@ -236,7 +242,7 @@ struct vhca_event_queue {
 	struct list_head node;		/* in the context: under its lock */
 	unsigned int users;		/* CQs; async: all objects, the file; likewise */
 	u32 number;			/* async: in the file */
-	struct vhca_event device[];	/* async: that it is gone, then each port's */
+	struct vhca_event device[];	/* async: that it is gone, then two of each port */
 };
 
 /* Async events of an object on their way from interrupt to process context. */
