@@ -192,7 +192,7 @@ enum vhca_mkey_kind {
 	VHCA_MKEY_PAGES,	/* host memory */
 	VHCA_MKEY_NULL,		/* reads as zeroes, loses what is written; all other fields 0 */
 	VHCA_MKEY_DM,		/* device memory */
-	VHCA_MKEY_MW1,		/* window of type 1, unbound: iova, length, pages, offset, access 0 */
+	VHCA_MKEY_MW1,		/* window of type 1, unbound; iova to access: 0 */
 	VHCA_MKEY_MW2,		/* window of type 2 (2B), likewise */
 	VHCA_MKEY_KINDS,
 };

@@ -84,8 +84,10 @@ static inline int post_op_sges(struct ibv_qp *qp, uint64_t wr_id, const struct o
 static inline int post_op(struct end *e, uint64_t wr_id, const struct op *op)
 {
 	struct ibv_sge sge = { (uintptr_t)e->buf + op->off, op->len, e->mr->lkey };
+	struct ibv_send_wr wr = op_wr(wr_id, op, &sge, 1), *bad;
 
-	return post_op_sges(e->qp, wr_id, op, &sge, 1);
+	wr_to_peer(e, &wr);
+	return ibv_post_send(e->qp, &wr, &bad);
 }
 
 /* An operation on @to's memory at @off. */

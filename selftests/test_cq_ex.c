@@ -57,7 +57,7 @@ static void use(struct __test_metadata *_metadata, struct bed *bed, uint64_t wc_
 	bed->b->rcq = ibv_cq_ex_to_cq(bed->cq);
 	ASSERT_EQ((void *)bed->cq, (void *)bed->b->rcq);
 	bed->b->qp = make_qp(bed->b->pd, bed->b->scq, bed->b->rcq, &bed->p.opts,
-			      &bed->b->cap);
+			     &bed->b->cap);
 	ASSERT_NE(NULL, bed->b->qp);
 	pair_connect(_metadata, &bed->p);
 }

@@ -54,20 +54,21 @@ static uint8_t *pages(size_t len)
 /*
  * Registration anew
  */
-TEST_F(rc, a_region_moves_and_its_old_key_is_dead)
+TEST_F(rc, a_region_moves_and_keeps_its_keys)
 {
 	struct ibv_mr *mr = self->b->mr;
-	uint32_t old = mr->rkey;
+	uint32_t lkey = mr->lkey, rkey = mr->rkey;
 	uint8_t *p = pages(LEN);
 
 	ASSERT_EQ(0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, p, LEN, 0));
 	EXPECT_EQ(p, mr->addr);
 	EXPECT_EQ(LEN, mr->length);
 	EXPECT_EQ(mr->lkey, mr->handle);
-	EXPECT_NE(old, mr->rkey);
-	expect_write(_metadata, self->a, (uintptr_t)p + 100, mr->rkey, p + 100, 3000);
+	EXPECT_EQ(lkey, mr->lkey);
+	EXPECT_EQ(rkey, mr->rkey);
+	expect_write(_metadata, self->a, (uintptr_t)p + 100, rkey, p + 100, 3000);
 	ASSERT_EQ(IBV_WC_REM_ACCESS_ERR,
-		  write_to(_metadata, self->a, (uintptr_t)p, old, 8).status);
+		  write_to(_metadata, self->a, (uintptr_t)self->b->buf, rkey, 8).status);
 
 	/* Back, for the end to close. */
 	ASSERT_EQ(0, ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, self->b->buf,
