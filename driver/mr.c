@@ -358,7 +358,7 @@ int vhca_reg_dm_mr(struct vhca_ctx *ctx, struct vhca_call *call)
 	struct vhca_dm *dm = xa_load(&ctx->dms, arg->dm);
 	struct vhca_mem *mem;
 
-	if (!dm || arg->fd || !arg->length)
+	if (!dm || arg->fd)
 		return -EINVAL;
 	if (arg->offset > dm->length || arg->length > dm->length - arg->offset)
 		return -EINVAL;

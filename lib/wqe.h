@@ -127,7 +127,8 @@ static inline int vhca_wqe_bind(struct vhca_wqe *wqe, const struct ibv_mw *mw, u
 		.rkey = htobe32(mw->rkey),
 		.new_rkey = htobe32(new_rkey),
 		.lkey = htobe32(info->mr ? info->mr->lkey : 0),
-		.access = htobe32(info->mw_access_flags),
+		/* Nobody is local to a window; programs say local write all the same. */
+		.access = htobe32(info->mw_access_flags & ~(uint32_t)IBV_ACCESS_LOCAL_WRITE),
 		.addr = htobe64(info->addr),
 		.length = htobe64(info->length),
 	};

@@ -304,7 +304,7 @@ VHCA_ASSERT_AT(struct vhca_rereg_mr, rsvd, 44);
 /**
  * struct vhca_reg_special_mr - VHCA_IOC_REG_DMABUF_MR, REG_DM_MR, REG_NULL_MR
  * @offset: in: of the first byte in the dma-buf or the device memory. Null: zero.
- * @length: in: bytes, at least 1. Null: zero; any address lies in it.
+ * @length: in: bytes; of a dma-buf at least 1. Null: zero; any address lies in it.
  * @iova: in: address by which WQEs name the first byte. Null: zero.
  * @fd: in: a dma-buf; else zero.
  * @dm: in: device memory; else zero.
