@@ -216,11 +216,39 @@ TEST_F(lifetime, a_process_killed_in_traffic_leaves_nothing_behind)
 	}
 }
 
+/* What several files may share, and a queue in memory of the user. */
+static int leave_shared(struct raw_ctx *ctx, struct raw_cq *cq)
+{
+	int dir = open("/", O_RDONLY | O_CLOEXEC);
+	struct vhca_mcast mc = { .gid = { 0xff, 0x12, [15] = 1 } };
+	struct vhca_open_qp open_qp = {};
+	struct raw_qp qp, ud, mem;
+	struct raw_ctx other;
+	struct raw_srq srq;
+	uint32_t xrcd;
+
+	if (raw_open_xrcd(ctx, dir, O_CREAT, &xrcd) ||
+	    raw_qp_of(ctx, &qp, VHCA_QPT_XRC_RECV, NULL, xrcd) ||
+	    raw_xrc_srq(ctx, &srq, cq, xrcd) || raw_srq(ctx, &srq, 0) ||
+	    raw_qp_srq(ctx, &ud, VHCA_QPT_UD, cq, srq.made.srqn))
+		return 1;
+	mc.qpn = ud.made.qpn;
+	if (raw_ioctl(ctx->fd, VHCA_IOC_ATTACH_MCAST, &mc))
+		return 1;
+	mem = (struct raw_qp) { .made = { .buf_addr = (uintptr_t)mmap(NULL, 4096,
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) } };
+	if (raw_make_qp(ctx, &mem, cq, cq))
+		return 1;
+	open_qp.qpn = qp.made.qpn;
+	return raw_open(&other, ctx->fn) || raw_open_xrcd(&other, dir, 0, &open_qp.xrcd) ||
+	       raw_ioctl(other.fd, VHCA_IOC_OPEN_QP, &open_qp);
+}
+
 static int leave_all(void)
 {
 	struct raw_bed bed;
 
-	if (raw_bed(&bed, 0) || raw_bed_fire(&bed))
+	if (raw_bed(&bed, 0) || raw_bed_fire(&bed) || leave_shared(&bed.ctx, &bed.rcq))
 		return 1;
 	/* Some of everything: unread events, waiting sends, posted receives. */
 	raw_recv(&bed.p.b, &bed.mr, 0, 64);
@@ -389,6 +417,57 @@ TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 		EXPECT_EQ(0, raw_bed_fire(&fresh));
 		EXPECT_EQ(1, raw_bed_events(&fresh));
 	}
+}
+
+/* Pages that are pinned for this process, in KiB, or -1. */
+static long pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[128];
+	long kib = -1;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %ld", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+/* Two files share a domain and a QP in it; one closes before the device goes. */
+TEST_F(lifetime, removal_ends_what_is_shared_and_what_is_pinned)
+{
+	int dir = open("/", O_RDONLY | O_CLOEXEC), fn;
+	struct raw_bed bed, fresh;
+	struct raw_ctx late;
+	uint32_t xrcd;
+	char name[16];
+
+	/* A removal before this one may have left the number to nobody. */
+	for (fn = 1; fn < 4 && raw_bed(&bed, fn); fn++)
+		;
+	ASSERT_GT(4, fn);
+	ASSERT_EQ(0, leave_shared(&bed.ctx, &bed.rcq));
+	ASSERT_EQ(0, leave_shared(&bed.ctx, &bed.rcq));
+	ASSERT_EQ(0, raw_open(&late, fn));
+	ASSERT_EQ(0, raw_open_xrcd(&late, dir, 0, &xrcd));
+	EXPECT_LT(0, pinned());
+	bdf(fn, name, sizeof(name));
+	ASSERT_EQ(0, driver_write("unbind", name));
+	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(-EIO, raw_open_xrcd(&late, dir, O_CREAT, &xrcd));
+	EXPECT_EQ(-EIO, raw_free(late.fd, VHCA_IOC_CLOSE_XRCD, xrcd));
+	raw_close(&bed.ctx);
+	ASSERT_EQ(0, driver_write("bind", name));
+	for (fn = 1; fn < 4 && raw_bed(&fresh, fn); fn++)
+		;
+	ASSERT_GT(4, fn);
+	/* The domain of the old device is not that of the new. */
+	EXPECT_EQ(-ENOENT, raw_open_xrcd(&fresh.ctx, dir, 0, &xrcd));
+	EXPECT_EQ(0, raw_open_xrcd(&fresh.ctx, dir, O_CREAT | O_EXCL, &xrcd));
+	raw_close(&late);
+	EXPECT_EQ(0, raw_open_xrcd(&fresh.ctx, dir, 0, &xrcd));
+	close(dir);
 }
 
 /* Memory */
