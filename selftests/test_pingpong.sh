@@ -37,7 +37,8 @@ test_rc()
 	done
 	twice rc 4096 200 -r 1
 	twice rc 4096 200 -c -N
-	twice rc 4096 200 -c -t
+	# With -t -e the program would fail when an event finds the CQ empty.
+	pingpong rc 4096 200 -c -t
 	pingpong rc 4096 200 -c -j
 	between vhca0 vhca1 rc 4096 "$(iterations 4096)" -c
 	between vhca1 vhca0 rc 4096 "$(iterations 4096)" -c -e
@@ -45,7 +46,7 @@ test_rc()
 	at_once "four pairs of ibv_rc_pingpong -e at once" -e
 }
 
-plan $((2 * 27 + 2))
+plan $((2 * 26 + 2))
 for mode in inline threaded; do
 	echo $mode > $engine
 	test_rc
