@@ -13,6 +13,12 @@ tmp=$(mktemp -d)
 engine_at_start=$(cat $engine 2>/dev/null)
 trap 'echo "$engine_at_start" > $engine; rm -rf "$tmp"' EXIT
 
+# Does server TAG listen on PORT, or has it ended?
+serves()
+{
+	[ -e "$1.server_status" ] || listens "$2"
+}
+
 # start TAG PORT SERVER_DEVICE CLIENT_DEVICE PROGRAM OPTION...: both processes, each
 # of which leaves its status and output in files.
 start()
@@ -28,7 +34,7 @@ start()
 		echo $? > "$tag.server_status"
 	) &
 	(
-		wait_until listens "$at"
+		wait_until serves "$tag" "$at"
 		timeout $limit $run "$@" -p "$at" -d "$client_dev" 127.0.0.1 \
 			> "$tag.client" 2>&1
 		echo $? > "$tag.client_status"

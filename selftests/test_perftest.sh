@@ -33,8 +33,8 @@ i  23 ib_send_bw   -a -n 5 -b -e
 i   1 ib_send_bw   -n 500 -s 4096 --use_old_post_send
 i   1 ib_send_bw   -n 200 -s 4096 -q 16
 i   1 ib_send_bw   -n 200 -s 4096 -q 16 -b -e --use-srq
-i   1 ib_send_bw   -n 500 -s 64 -I 128 -l 16
-i   1 ib_send_bw   -n 500 -s 64 --recv_post_list=16 -r 64 -Q 1
+i   1 ib_send_bw   -n 512 -s 64 -I 128 -l 16
+i   1 ib_send_bw   -n 512 -s 64 --recv_post_list=16 -r 64 -Q 1
 i   1 ib_send_bw   -n 200 -s 10000 -m 256
 i  23 ib_send_bw   -c UC -a -n 5
 i  12 ib_send_bw   -c UD -a -n 50
@@ -44,7 +44,7 @@ it  1 ib_send_bw   -n 200 -s 65536
 it 23 ib_write_bw  -a -n 5
 i  23 ib_write_bw  -c UC -a -n 5
 i   1 ib_write_bw  -n 200 -s 4096 -b -q 16
-i   1 ib_write_bw  -n 500 -s 64 -I 64 -l 16
+i   1 ib_write_bw  -n 512 -s 64 -I 64 -l 16
 i   1 ib_write_bw  -c XRC -n 200 -s 4096
 i   1 ib_write_bw  -n 200 -s 4096 --use_old_post_send
 i  23 ib_read_bw   -a -n 5 -b
