@@ -299,12 +299,15 @@ __be64 vhca_plist_addr(struct vhca_plist *pl)
 	return pl->chunks ? cpu_to_be64(pl->chunk[0].dma) : 0;
 }
 
-/** vhca_plist_free() - the command that named it was answered */
+/** vhca_plist_free() - the command that named it was answered; it is empty then */
 void vhca_plist_free(struct vhca_dev *vdev, struct vhca_plist *pl)
 {
-	while (pl->chunks--)
-		dma_free_coherent(&vdev->pdev->dev, sizeof(*pl->chunk->list),
-				  pl->chunk[pl->chunks].list,
-				  pl->chunk[pl->chunks].dma);
+	struct vhca_plist_chunk *c;
+
+	while (pl->chunks) {
+		c = &pl->chunk[--pl->chunks];
+		dma_free_coherent(&vdev->pdev->dev, sizeof(*c->list), c->list, c->dma);
+	}
 	kvfree(pl->chunk);
+	pl->chunk = NULL;
 }
