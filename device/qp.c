@@ -178,8 +178,11 @@ static u8 qp_bind(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
 	if (status || !(in->flags & VHCA_QPF_BLUEFLAME))
 		return status;
 	status = vdev_uar_bind(qp->dev, uar, in->bf_slot, &qp->bf_db);
-	if (status)
+	if (status) {
 		vdev_uar_unbind(&qp->db);
+		/* The thread may have found it. */
+		synchronize_srcu_expedited(&vdev_srcu);
+	}
 	return status;
 }
 
