@@ -12,8 +12,6 @@
 #include "vdev.h"
 
 #define GID_MULTICAST	0xff		/* its first byte */
-#define LID_FIRST	0xc000
-#define LID_LAST	0xfffe
 
 /**
  * struct mcast_group - a GID that QPs are attached to
@@ -139,7 +137,7 @@ static struct vdev_qp *mcast_qp(struct vdev *dev, const struct vhca_cmd_mcast *i
 
 	*status = VHCA_CMD_BAD_PARAM;
 	if (in->gid[0] != GID_MULTICAST || in->rsvd ||
-	    (dlid && (dlid < LID_FIRST || dlid > LID_LAST)))
+	    (dlid && !vdev_lid_is_multicast(dlid)))
 		return NULL;
 	*status = VHCA_CMD_BAD_OBJECT;
 	return qp && qp->type == VHCA_PRM_QPT_UD ? qp : NULL;

@@ -140,7 +140,7 @@ static void send_answer(struct vdev_qp *qp, const struct vdev_request *req,
 	case VDEV_NAK_INVALID:
 		send_fail(qp, VHCA_CQE_REM_INV_REQ_ERR,
 			  qp->send.form & VDEV_FORM_RADDR ? VHCA_VERR_REMOTE :
-						       VHCA_VERR_RQ_SIZE);
+							    VHCA_VERR_RQ_SIZE);
 		break;
 	case VDEV_NAK_ACCESS:
 		send_fail(qp, VHCA_CQE_REM_ACCESS_ERR, VHCA_VERR_REMOTE_KEY);
@@ -292,7 +292,7 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 				return true;
 			if (!send_start(qp, posted))
 				break;
-			if (qp->send.form & VDEV_FORM_LOCAL) {
+			if (send->form & VDEV_FORM_LOCAL) {
 				send_local(qp);
 				continue;
 			}

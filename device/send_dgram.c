@@ -14,9 +14,6 @@
 #define IMM_SIZE		4
 #define ICRC_SIZE		4
 
-#define LID_MULTICAST		0xc000		/* the first */
-#define LID_PERMISSIVE		0xffff
-
 static void make_grh(struct vdev_qp *qp, const struct vhca_wqe_dgram *dgram,
 		     struct vdev_grh *grh)
 {
@@ -35,10 +32,8 @@ static void make_grh(struct vdev_qp *qp, const struct vhca_wqe_dgram *dgram,
 
 static bool is_multicast(const struct vhca_wqe_dgram *dgram)
 {
-	u16 dlid = be16_to_cpu(dgram->dlid);
-
 	return be32_to_cpu(dgram->dest_qpn) == VHCA_QPN_MASK && dgram->is_global &&
-	       dlid >= LID_MULTICAST && dlid != LID_PERMISSIVE;
+	       vdev_lid_is_multicast(be16_to_cpu(dgram->dlid));
 }
 
 /* The function that a datagram goes to; NULL when it goes nowhere. */

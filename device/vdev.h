@@ -297,6 +297,11 @@ static inline void vdev_count(struct vdev *dev, enum vdev_stat stat)
 /** vdev_by_lid() - function whose port has a LID; NULL when there is none */
 struct vdev *vdev_by_lid(u16 lid);
 
+static inline bool vdev_lid_is_multicast(u16 lid)
+{
+	return lid >= 0xc000 && lid != 0xffff;	/* that one is the permissive LID */
+}
+
 static inline u16 vdev_lid(const struct vdev *dev)
 {
 	return dev->index + 1;
