@@ -3,7 +3,7 @@
 #
 # check.sh [TEST...]: run all tests, or those named: host_*.sh on this host, the
 # others in the VM, on each kernel and once with an IOMMU (there, unless tests are
-# named, those that interrupts and DMA addresses matter to). One boot runs them all;
+# named, without the long runs of other people's programs). One boot runs them all;
 # after a crash another boot runs those that are left. Ends with the line
 # "N passed, N failed". CONFIGS names fewer kernels, e.g. CONFIGS=6.1.
 here=$(dirname "$(readlink -f "$0")")
@@ -104,9 +104,8 @@ run_vm()
 	done
 }
 
-# What goes another way with an IOMMU: interrupts are remapped, addresses mapped.
-iommu_tests=(test_functions test_hunt test_irq test_lifetime test_mr test_ops
-	test_reset.sh test_send test_verbs_channel)
+# Minutes each, over paths that the other tests take as well: once a kernel is enough.
+long_tests=(test_conformance.sh test_perftest.sh test_pingpong_types.sh test_ucx.sh)
 
 all=
 tests=()
@@ -127,7 +126,9 @@ if [ ${#tests[@]} != 0 ]; then
 	for config in ${CONFIGS:-6.1,6.12,6.12 --iommu}; do
 		IFS=$' \t\n'
 		case $all$config in
-		1*--iommu)	run_vm "$config" "${iommu_tests[@]}" ;;
+		1*--iommu)	mapfile -t some < <(printf '%s\n' "${tests[@]}" |
+					grep -vxF -f <(printf '%s\n' "${long_tests[@]}"))
+				run_vm "$config" "${some[@]}" ;;
 		*)		run_vm "$config" "${tests[@]}" ;;
 		esac
 	done
