@@ -162,7 +162,7 @@ VHCA_ASSERT_SIZE(struct vhca_page_list, VHCA_PAGE_SIZE);
 VHCA_ASSERT_AT(struct vhca_page_list, addr, 0);
 VHCA_ASSERT_AT(struct vhca_page_list, next, 4088);
 
-/** struct vhca_cmd_object - QUERY_* (index) and all DESTROY_*, FREE_* commands */
+/** struct vhca_cmd_object - QUERY_* (index), all DESTROY_*, FREE_*; ALLOC_UAR: its owner */
 struct vhca_cmd_object {
 	__be32	number;		/* UAR, PD, MKey, EQN, CQN, QPN, SRQN ...; QUERY_*: port */
 	__be32	index;		/* QUERY_GID, QUERY_PKEY; else zero */
@@ -642,11 +642,18 @@ enum vhca_eqe_type {
 	VHCA_EQE_QP_REQ_ERR	= 0x13,	/* number: QPN */
 	VHCA_EQE_QP_ACCESS_ERR	= 0x14,	/* number: QPN */
 	VHCA_EQE_QP_LAST_WQE	= 0x15,	/* number: QPN */
+	VHCA_EQE_PATH_MIG	= 0x16,	/* number: QPN */
+	VHCA_EQE_PATH_MIG_ERR	= 0x17,	/* number: QPN */
 	VHCA_EQE_CQ_ERR		= 0x18,	/* number: CQN */
 	VHCA_EQE_SRQ_LIMIT	= 0x1a,	/* number: SRQN */
 	VHCA_EQE_SRQ_ERR	= 0x1b,	/* number: SRQN */
 	VHCA_EQE_PORT_ACTIVE	= 0x20,	/* number: port */
 	VHCA_EQE_PORT_ERR	= 0x21,	/* number: port */
+	VHCA_EQE_LID_CHANGE	= 0x22,	/* number: port */
+	VHCA_EQE_PKEY_CHANGE	= 0x23,	/* number: port */
+	VHCA_EQE_SM_CHANGE	= 0x24,	/* number: port */
+	VHCA_EQE_REREGISTER	= 0x25,	/* number: port */
+	VHCA_EQE_GID_CHANGE	= 0x26,	/* number: port */
 	VHCA_EQE_DEVICE_FATAL	= 0x28,	/* number: zero */
 };
 

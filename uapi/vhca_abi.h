@@ -30,8 +30,8 @@
 /**
  * struct vhca_query_device - VHCA_IOC_QUERY_DEVICE
  *
- * Limits are per device, except those named max_qp_* (per QP) and max_cqe (per
- * CQ). GUIDs are in network byte order.
+ * Limits are of what this file can have, except those named max_qp_* (per QP) and
+ * max_cqe (per CQ). GUIDs are in network byte order.
  */
 struct vhca_query_device {
 	__u32	abi_version;
@@ -69,9 +69,11 @@ struct vhca_query_device {
 	__u32	max_cq_count;		/* of struct vhca_modify_cq */
 	__u32	max_cq_period;
 	__u64	dm_size;		/* bytes of device memory */
+	__u32	max_mw;
+	__u32	max_mcast_attach;	/* QPs in all groups */
 };
 
-VHCA_ASSERT_SIZE(struct vhca_query_device, 160);
+VHCA_ASSERT_SIZE(struct vhca_query_device, 168);
 VHCA_ASSERT_AT(struct vhca_query_device, abi_version, 0);
 VHCA_ASSERT_AT(struct vhca_query_device, function, 4);
 VHCA_ASSERT_AT(struct vhca_query_device, node_guid, 8);
@@ -107,6 +109,8 @@ VHCA_ASSERT_AT(struct vhca_query_device, max_mcast_qp_attach, 140);
 VHCA_ASSERT_AT(struct vhca_query_device, max_cq_count, 144);
 VHCA_ASSERT_AT(struct vhca_query_device, max_cq_period, 148);
 VHCA_ASSERT_AT(struct vhca_query_device, dm_size, 152);
+VHCA_ASSERT_AT(struct vhca_query_device, max_mw, 160);
+VHCA_ASSERT_AT(struct vhca_query_device, max_mcast_attach, 164);
 
 /**
  * struct vhca_query_port - VHCA_IOC_QUERY_PORT
@@ -473,12 +477,19 @@ enum vhca_async_event_type {
 	VHCA_EVENT_QP_ACCESS_ERR	= 3,
 	VHCA_EVENT_COMM_EST		= 4,
 	VHCA_EVENT_SQ_DRAINED		= 5,
+	VHCA_EVENT_PATH_MIG		= 6,
+	VHCA_EVENT_PATH_MIG_ERR		= 7,
 	VHCA_EVENT_DEVICE_FATAL		= 8,
 	VHCA_EVENT_PORT_ACTIVE		= 9,
 	VHCA_EVENT_PORT_ERR		= 10,
+	VHCA_EVENT_LID_CHANGE		= 11,
+	VHCA_EVENT_PKEY_CHANGE		= 12,
+	VHCA_EVENT_SM_CHANGE		= 13,
 	VHCA_EVENT_SRQ_ERR		= 14,
 	VHCA_EVENT_SRQ_LIMIT_REACHED	= 15,
 	VHCA_EVENT_QP_LAST_WQE_REACHED	= 16,
+	VHCA_EVENT_CLIENT_REREGISTER	= 17,
+	VHCA_EVENT_GID_CHANGE		= 18,
 };
 
 /** struct vhca_async_event - what the async event file yields */

@@ -313,19 +313,35 @@ enum vhca_cqe_opcode {
 	VHCA_CQE_RESP_WRITE	= 2,	/* responder: by RDMA WRITE with immediate */
 };
 
+/*
+ * The values of enum ibv_wc_status. Those marked * have no cause of their own in this
+ * device: they come only when faults are ordered.
+ */
 enum vhca_cqe_status {
 	VHCA_CQE_SUCCESS		= 0,
 	VHCA_CQE_LOC_LEN_ERR		= 1,
 	VHCA_CQE_LOC_QP_OP_ERR		= 2,
+	VHCA_CQE_LOC_EEC_OP_ERR		= 3,	/* * */
 	VHCA_CQE_LOC_PROT_ERR		= 4,
 	VHCA_CQE_WR_FLUSH_ERR		= 5,
 	VHCA_CQE_MW_BIND_ERR		= 6,
+	VHCA_CQE_BAD_RESP_ERR		= 7,	/* * */
 	VHCA_CQE_LOC_ACCESS_ERR		= 8,
 	VHCA_CQE_REM_INV_REQ_ERR	= 9,
 	VHCA_CQE_REM_ACCESS_ERR		= 10,
 	VHCA_CQE_REM_OP_ERR		= 11,
 	VHCA_CQE_RETRY_EXC_ERR		= 12,
 	VHCA_CQE_RNR_RETRY_EXC_ERR	= 13,
+	VHCA_CQE_LOC_RDD_VIOL_ERR	= 14,	/* * */
+	VHCA_CQE_REM_INV_RD_REQ_ERR	= 15,	/* * */
+	VHCA_CQE_REM_ABORT_ERR		= 16,	/* * */
+	VHCA_CQE_INV_EECN_ERR		= 17,	/* * */
+	VHCA_CQE_INV_EEC_STATE_ERR	= 18,	/* * */
+	VHCA_CQE_FATAL_ERR		= 19,	/* * */
+	VHCA_CQE_RESP_TIMEOUT_ERR	= 20,	/* * */
+	VHCA_CQE_GENERAL_ERR		= 21,	/* * */
+	VHCA_CQE_TM_ERR			= 22,	/* * */
+	VHCA_CQE_TM_RNDV_INCOMPLETE	= 23,	/* * */
 };
 
 /* Why, in more detail than the status: the values of vendor_err. */
@@ -540,13 +556,15 @@ VHCA_ASSERT_AT(struct vhca_srq_dbr, rsvd, 4);
  *	consumed, modulo 2^24.
  * @arm: written by software, the arm word. Bits 29:28 the sequence number, bit
  *	24 VHCA_ARM_SOLICITED, bits 23:0 the consumer index when it was armed.
+ * @fired: written by the device. The sequence number of the arm that fired last.
  * @rsvd: zero.
  *
  * The CQ is armed while the arm word's sequence number is one more (modulo 4)
  * than that of the arm that fired last. It starts at 0 on both sides, so that a
- * zeroed record is not armed; the first arm carries 1, and the number advances
- * with each event that software reads. An arm written twice, or found again
- * after it fired, therefore fires once.
+ * zeroed record is not armed; the first arm carries 1. The device stores @fired
+ * before the event; software that reads an event takes the number behind @fired
+ * for its next arms. An arm written twice, or found again after it fired,
+ * therefore fires once, and an event that no arm asked for changes nothing.
  *
  * Software: store @arm, full barrier, look at the next CQE; when there is one,
  * ring the CQ's doorbell. Device: write the CQE, full barrier, load @arm. One
@@ -557,13 +575,15 @@ VHCA_ASSERT_AT(struct vhca_srq_dbr, rsvd, 4);
 struct vhca_cq_dbr {
 	__be32	ci;
 	__be32	arm;
-	__u8	rsvd[56];
+	__be32	fired;
+	__u8	rsvd[52];
 };
 
 VHCA_ASSERT_SIZE(struct vhca_cq_dbr, VHCA_UAR_SLOT_SIZE);
 VHCA_ASSERT_AT(struct vhca_cq_dbr, ci, 0);
 VHCA_ASSERT_AT(struct vhca_cq_dbr, arm, 4);
-VHCA_ASSERT_AT(struct vhca_cq_dbr, rsvd, 8);
+VHCA_ASSERT_AT(struct vhca_cq_dbr, fired, 8);
+VHCA_ASSERT_AT(struct vhca_cq_dbr, rsvd, 12);
 
 #define VHCA_CI_MASK		0xffffff
 #define VHCA_ARM_SOLICITED	(1u << 24)
