@@ -39,7 +39,8 @@ static u8 ring_map(struct vdev_cq_ring *ring, u32 shift, u64 pages)
 	if (shift > VHCA_CQ_MAX_SHIFT)
 		return VHCA_CMD_BAD_PARAM;
 	ring->shift = shift;
-	ring->solicited = kvcalloc(BITS_TO_LONGS(ring_size(ring)), sizeof(long), GFP_KERNEL);
+	ring->solicited = kvcalloc(BITS_TO_LONGS(ring_size(ring)), sizeof(long),
+				   VDEV_GFP_SIZED);
 	if (!ring->solicited)
 		return VHCA_CMD_NO_MEMORY;
 	status = vdev_buf_map(&ring->buf, pages, (size_t)VHCA_CQE_SIZE << shift);
@@ -73,13 +74,14 @@ static u8 cq_init(struct vdev_cq *cq, const struct vhca_cmd_create_cq *in)
 
 static struct vdev_cq *cq_alloc(struct vdev *dev)
 {
-	struct vdev_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL);
+	struct vdev_cq *cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
 
 	if (!cq)
 		return NULL;
 	cq->dev = dev;
 	spin_lock_init(&cq->lock);
 	INIT_LIST_HEAD(&cq->work);
+	vdev_gate_init(&cq->gate);
 	cq->db.ring = cq_ring;
 	hrtimer_init(&cq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	cq->timer.function = cq_timer;
@@ -100,7 +102,7 @@ u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd,
 	if (status)
 		goto err_free;
 	err = xa_alloc_cyclic(&dev->cqs, &cq->cqn, cq, XA_LIMIT(1, VDEV_MAX_CQ),
-			      &dev->next_cqn, GFP_KERNEL);
+			      &dev->next_cqn, GFP_KERNEL_ACCOUNT);
 	if (err < 0) {
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
 		goto err_ring;
@@ -130,6 +132,7 @@ static void cq_free(struct vdev *dev, struct vdev_cq *cq)
 	synchronize_srcu_expedited(&vdev_srcu);
 	/* Nobody is left who could start it. */
 	hrtimer_cancel(&cq->timer);
+	vdev_gate_free_cq(cq);
 	cq->eq->users--;
 	ring_unmap(&cq->ring);
 	kfree(cq);
@@ -163,20 +166,25 @@ static u32 cq_beyond(const struct vdev_cq *cq, u32 ci)
 	return (cq->pi - ci) & VHCA_CI_MASK;
 }
 
+/* Bits that are set from @first to before @end: whole words, but for those at the ends. */
+static u32 bits_between(const unsigned long *bits, u32 first, u32 end)
+{
+	u32 word = round_down(first, BITS_PER_LONG);
+
+	bits += BIT_WORD(first);
+	return bitmap_weight(bits, end - word) - bitmap_weight(bits, first - word);
+}
+
 /* Of the newest @n CQEs those that a solicited arm waits for. */
 static u32 cq_solicited(const struct vdev_cq *cq, u32 n)
 {
+	const unsigned long *bits = cq->ring.solicited;
 	u32 size = ring_size(&cq->ring);
 	u32 first = (cq->pi - n) & (size - 1);
 	u32 end = first + n;
-	u32 found = 0;
-	u32 i = first;
 
-	for_each_set_bit_from(i, cq->ring.solicited, min(end, size))
-		found++;
-	if (end > size)
-		found += bitmap_weight(cq->ring.solicited, end - size);
-	return found;
+	return bits_between(bits, first, min(end, size)) +
+	       (end > size ? bitmap_weight(bits, end - size) : 0);
 }
 
 /*
@@ -238,6 +246,8 @@ static bool cq_fires(struct vdev_cq *cq)
 	if (cq_enough(cq, waited) ||
 	    (waited && cq->timing && !hrtimer_is_queued(&cq->timer))) {
 		cq->fired_sn = next_sn;
+		/* Seen by who reads the event: the EQE and its interrupt come after. */
+		WRITE_ONCE(cq->dbr->fired, cpu_to_be32(next_sn));
 		cq->armed = false;
 		hrtimer_try_to_cancel(&cq->timer);
 		return true;
@@ -252,10 +262,13 @@ static bool cq_fires(struct vdev_cq *cq)
 
 static void cq_event(struct vdev_cq *cq)
 {
-	if (!vdev_eq_post(cq->eq, VHCA_EQE_COMP, cq->cqn)) {
-		WRITE_ONCE(cq->starved, true);
-		vdev_engine_queue_cq(cq);
-	}
+	unsigned int n = vdev_faults() ? vdev_gate_eqe(cq) : 1;
+
+	for (; n; n--)
+		if (!vdev_eq_post(cq->eq, VHCA_EQE_COMP, cq->cqn)) {
+			WRITE_ONCE(cq->starved, true);
+			vdev_engine_queue_cq(cq);
+		}
 }
 
 /* Look at the arm word without a new CQE. */
@@ -276,7 +289,11 @@ static void cq_look(struct vdev_cq *cq)
  */
 static void cq_ring(struct vdev_db *db)
 {
-	cq_look(container_of(db, struct vdev_cq, db));
+	struct vdev_cq *cq = container_of(db, struct vdev_cq, db);
+
+	if (vdev_faults() && vdev_fault_arm(cq))
+		return;
+	cq_look(cq);
 }
 
 /* The arm has waited long enough. The locks are not for softirqs: the thread looks. */
@@ -346,20 +363,15 @@ static void cq_overrun(struct vdev_cq *cq)
 	vdev_qp_fail_cq(cq);
 }
 
-bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
-{
-	bool fires;
+/* What is due when cq->lock was given back. */
+enum cq_due { CQ_NOTHING, CQ_EVENT, CQ_OVERRUN };
 
-	spin_lock(&cq->lock);
-	if (cq->error) {
-		spin_unlock(&cq->lock);
-		return false;
-	}
-	if (cq_full(cq)) {
+/* Write a CQE. cq->lock held; the CQ is not in error. */
+static enum cq_due cq_put(struct vdev_cq *cq, struct vhca_cqe *cqe, bool full)
+{
+	if (full || cq_full(cq)) {
 		WRITE_ONCE(cq->error, true);
-		spin_unlock(&cq->lock);
-		cq_overrun(cq);
-		return false;
+		return CQ_OVERRUN;
 	}
 	cq_write(cq, cqe);
 	cq_wrote(cq, cqe);
@@ -368,11 +380,80 @@ bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
 	 * between the arm word and its look at the next CQE.
 	 */
 	smp_mb();
-	fires = cq_fires(cq);
-	spin_unlock(&cq->lock);
-	if (fires)
+	return cq_fires(cq) ? CQ_EVENT : CQ_NOTHING;
+}
+
+static void cq_do(struct vdev_cq *cq, enum cq_due due)
+{
+	if (due == CQ_EVENT)
 		cq_event(cq);
-	return true;
+	else if (due == CQ_OVERRUN)
+		cq_overrun(cq);
+}
+
+bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe)
+{
+	enum vdev_gate_answer gate = VDEV_PASS;
+	enum cq_due due;
+
+	spin_lock(&cq->lock);
+	if (vdev_faults() && !cq->error)
+		gate = vdev_gate_cqe(cq, cqe);
+	if (cq->error || gate == VDEV_HELD) {
+		spin_unlock(&cq->lock);
+		return gate == VDEV_HELD;
+	}
+	due = cq_put(cq, cqe, gate == VDEV_FULL);
+	spin_unlock(&cq->lock);
+	cq_do(cq, due);
+	return due != CQ_OVERRUN;
+}
+
+/* What was held is written, unless it is too late for that. cq->lock held. */
+static enum cq_due cq_put_held(struct vdev_cq *cq, struct vdev_held *held)
+{
+	enum cq_due due = cq->error ? CQ_NOTHING : cq_put(cq, &held->cqe, false);
+
+	kfree(held);
+	return due;
+}
+
+bool vdev_cq_pass(struct vdev_cq *cq, bool step)
+{
+	enum cq_due due = CQ_NOTHING;
+	struct vdev_held *held;
+	bool found;
+
+	spin_lock(&cq->lock);
+	held = vdev_gate_next(cq, step);
+	found = held;
+	if (found)
+		due = cq_put_held(cq, held);
+	spin_unlock(&cq->lock);
+	cq_do(cq, due);
+	return found;
+}
+
+static bool cq_flush_one(struct vdev_cq *cq, u32 qpn, u32 srqn)
+{
+	enum cq_due due = CQ_NOTHING;
+	struct vdev_held *held;
+	bool found;
+
+	spin_lock(&cq->lock);
+	held = vdev_gate_next_of(cq, qpn, srqn);
+	found = held;
+	if (found)
+		due = cq_put_held(cq, held);
+	spin_unlock(&cq->lock);
+	cq_do(cq, due);
+	return found;
+}
+
+void vdev_cq_flush(struct vdev_cq *cq, u32 qpn, u32 srqn)
+{
+	while (cq_flush_one(cq, qpn, srqn))
+		;
 }
 
 u8 vdev_modify_cq(struct vdev *dev, const struct vhca_cmd *cmd,

@@ -10,7 +10,8 @@ static u8 domain_alloc(struct xarray *domains, u32 max, struct vhca_cmd_done *do
 	u32 number;
 	int err;
 
-	err = xa_alloc(domains, &number, xa_mk_value(0), XA_LIMIT(1, max), GFP_KERNEL);
+	err = xa_alloc(domains, &number, xa_mk_value(0), XA_LIMIT(1, max),
+		       GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
 	done->number = cpu_to_be32(number);

@@ -7,9 +7,14 @@
  * work keeps coming and its CPU has nothing else to run, so that doorbells need
  * no kick meanwhile. In both cases the thread takes what was left over, retries
  * and flushes. With nothing to do it sleeps.
+ *
+ * A thread that several users want would make one wait for another: for a while
+ * whoever kicks works for himself, then, as if inline. What is left over it does user
+ * by user, one QP of each in turn.
  */
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/stat.h>
@@ -48,12 +53,47 @@ static const struct kernel_param_ops engine_mode_ops = {
 module_param_cb(engine, &engine_mode_ops, NULL, 0644);
 MODULE_PARM_DESC(engine, "who executes WQEs: inline (the kick), threaded (a thread)");
 
-/* One go at a QP. A larger backlog waits for its next turn. */
+/* One go at a QP; shorter where others wait. A larger backlog waits for its next turn. */
 #define BUDGET_WQES		64
 #define BUDGET_BYTES		SZ_1M
+#define BUDGET_TURN_BYTES	SZ_256K
+#define BUDGET_WISHES		64
 
 /* How long the thread watches UAR pages on which nothing happens. */
 #define WATCH_NS		(50 * NSEC_PER_USEC)
+
+/* How long kicks keep away from a thread that two users wanted. */
+#define CROWD_TICKS		(HZ / 10)
+
+static bool engine_crowded(const struct vdev_engine *engine)
+{
+	return time_before(jiffies, READ_ONCE(engine->crowd_end));
+}
+
+/* The thread is to work for a user; under lock. */
+static void engine_claim(struct vdev_engine *engine, const struct vdev_user *user)
+{
+	if (!engine->user)
+		engine->user = user;
+	else if (engine->user != user)
+		WRITE_ONCE(engine->crowd_end, jiffies + CROWD_TICKS);
+}
+
+/* One more QP, behind those of the same user. */
+static void engine_add_qp(struct vdev_engine *engine, struct vdev_qp *qp)
+{
+	engine_claim(engine, qp->user);
+	list_add_tail(&qp->work, &qp->user->qps);
+	if (list_empty(&qp->user->turn))
+		list_add_tail(&qp->user->turn, &engine->users);
+}
+
+static void engine_del_qp(struct vdev_qp *qp)
+{
+	list_del_init(&qp->work);
+	if (list_empty(&qp->user->qps))
+		list_del_init(&qp->user->turn);
+}
 
 void vdev_engine_queue_qp(struct vdev_qp *qp)
 {
@@ -61,7 +101,7 @@ void vdev_engine_queue_qp(struct vdev_qp *qp)
 
 	spin_lock_bh(&engine->lock);
 	if (!qp->dead && list_empty(&qp->work))
-		list_add_tail(&qp->work, &engine->qps);
+		engine_add_qp(engine, qp);
 	spin_unlock_bh(&engine->lock);
 	wake_up(&engine->wait);
 }
@@ -72,7 +112,7 @@ void vdev_engine_drop_qp(struct vdev_qp *qp)
 
 	spin_lock_bh(&engine->lock);
 	qp->dead = true;
-	list_del_init(&qp->work);
+	engine_del_qp(qp);
 	spin_unlock_bh(&engine->lock);
 	hrtimer_cancel(&qp->send.timer);
 }
@@ -98,9 +138,10 @@ void vdev_engine_drop_cq(struct vdev_cq *cq)
 	spin_unlock_bh(&engine->lock);
 }
 
-void vdev_qp_run(struct vdev_qp *qp)
+static void qp_run(struct vdev_qp *qp, int bytes)
 {
-	struct vdev_budget budget = { .wqes = BUDGET_WQES, .bytes = BUDGET_BYTES };
+	struct vdev_budget budget = { .wqes = BUDGET_WQES, .bytes = bytes };
+	unsigned int wishes = 0;
 
 	set_bit(VDEV_QP_WORK, &qp->flags);
 	/*
@@ -115,7 +156,8 @@ void vdev_qp_run(struct vdev_qp *qp)
 
 		/* A doorbell rung from here on leaves a new wish. */
 		if (test_and_clear_bit(VDEV_QP_WORK, &qp->flags))
-			more = vdev_requester_run(qp, &budget);
+			more = vdev_requester_run(qp, &budget) ||
+			       ++wishes == BUDGET_WISHES;
 		mutex_unlock(&qp->send.lock);
 		if (more) {
 			vdev_engine_queue_qp(qp);
@@ -125,12 +167,35 @@ void vdev_qp_run(struct vdev_qp *qp)
 	}
 }
 
+void vdev_qp_run(struct vdev_qp *qp)
+{
+	qp_run(qp, BUDGET_BYTES);
+}
+
 void vdev_qp_unlock_send(struct vdev_qp *qp)
 {
 	mutex_unlock(&qp->send.lock);
 	smp_mb();	/* as in vdev_qp_run() */
 	if (test_bit(VDEV_QP_WORK, &qp->flags))
 		vdev_engine_queue_qp(qp);
+}
+
+/* Let the thread look at a page; false when its user is better off without it. */
+static bool engine_hand_over(struct vdev_engine *engine, const struct vdev_uar *u, u32 uar)
+{
+	bool takes, wake;
+
+	if (READ_ONCE(engine_mode) != ENGINE_THREADED)
+		return false;
+	spin_lock_bh(&engine->lock);
+	engine_claim(engine, u->user);
+	takes = !engine_crowded(engine);
+	/* A full barrier; pairs with the one in engine_rest_at(). */
+	wake = takes && !test_and_set_bit(uar, engine->hot);
+	spin_unlock_bh(&engine->lock);
+	if (wake)
+		wake_up(&engine->wait);
+	return takes;
 }
 
 void vdev_kick(struct pci_dev *pdev, u32 uar, u32 slot)
@@ -142,74 +207,91 @@ void vdev_kick(struct pci_dev *pdev, u32 uar, u32 slot)
 
 	if (uar >= VDEV_MAX_UAR || slot >= VHCA_UAR_SLOTS)
 		return;
+	slot = array_index_nospec(slot, VHCA_UAR_SLOTS);
 	vdev_count(dev, VDEV_KICKS);
-	if (READ_ONCE(engine_mode) == ENGINE_THREADED) {
-		/* A full barrier; pairs with the one in engine_rest(). */
-		if (!test_and_set_bit(uar, dev->engine.hot))
-			wake_up(&dev->engine.wait);
-		return;
-	}
 	idx = srcu_read_lock(&vdev_srcu);
 	u = srcu_dereference(dev->uars[uar], &vdev_srcu);
-	if (u)
+	if (u && !engine_hand_over(&dev->engine, u, uar))
 		db = srcu_dereference(u->db[slot], &vdev_srcu);
 	if (db)
 		vdev_db_kick(dev, db);
 	srcu_read_unlock(&vdev_srcu, idx);
 }
 
-/* The first QP of a list that vdev_engine_drop_qp() may take QPs from. */
-static struct vdev_qp *engine_next_qp(struct vdev_engine *engine, struct list_head *qps)
+/* The user whose turn it is gets behind the others, unless this was his last QP. */
+static struct vdev_qp *engine_next_qp(struct vdev_engine *engine)
 {
-	struct vdev_qp *qp;
+	struct vdev_user *user;
+	struct vdev_qp *qp = NULL;
 
 	spin_lock_bh(&engine->lock);
-	qp = list_first_entry_or_null(qps, struct vdev_qp, work);
-	if (qp)
-		list_del_init(&qp->work);
+	user = list_first_entry_or_null(&engine->users, struct vdev_user, turn);
+	if (user) {
+		qp = list_first_entry(&user->qps, struct vdev_qp, work);
+		list_move_tail(&user->turn, &engine->users);
+		engine_del_qp(qp);
+	}
 	spin_unlock_bh(&engine->lock);
 	return qp;
 }
 
-/* Run each QP that is queued now; true when there was one. */
-static bool engine_run_qps(struct vdev_engine *engine)
+/* In a read section of its own: what one QP has to do is how long others wait for one. */
+static bool engine_run_qp(struct vdev_engine *engine)
 {
-	LIST_HEAD(qps);
-	struct vdev_qp *qp;
-	bool found = false;
+	int idx = srcu_read_lock(&vdev_srcu);
+	struct vdev_qp *qp = engine_next_qp(engine);
 
-	spin_lock_bh(&engine->lock);
-	list_splice_init(&engine->qps, &qps);
-	spin_unlock_bh(&engine->lock);
-	while ((qp = engine_next_qp(engine, &qps))) {
-		vdev_qp_run(qp);
-		found = true;
-	}
-	return found;
+	if (qp)
+		qp_run(qp, list_empty_careful(&engine->users) ? BUDGET_BYTES : BUDGET_TURN_BYTES);
+	srcu_read_unlock(&vdev_srcu, idx);
+	return qp;
 }
 
-static struct vdev_cq *engine_next_cq(struct vdev_engine *engine)
+/* The first of a list from which vdev_engine_drop_cq() takes, too; or NULL. */
+static struct vdev_cq *engine_next_cq(struct vdev_engine *engine, struct list_head *list)
 {
 	struct vdev_cq *cq;
 
 	spin_lock_bh(&engine->lock);
-	cq = list_first_entry_or_null(&engine->cqs, struct vdev_cq, work);
+	cq = list_first_entry_or_null(list, struct vdev_cq, work);
 	if (cq)
 		list_del_init(&cq->work);
 	spin_unlock_bh(&engine->lock);
 	return cq;
 }
 
-static void engine_run_cqs(struct vdev *dev)
+/*
+ * Look after each CQ that is queued now. Its user decides how soon it is queued again:
+ * that one waits for the next turn.
+ */
+static void engine_run_cqs(struct vdev_engine *engine)
 {
+	int idx = srcu_read_lock(&vdev_srcu);
 	struct vdev_cq *cq;
+	LIST_HEAD(cqs);
 
-	while ((cq = engine_next_cq(&dev->engine))) {
-		if (!vdev_cq_run(cq)) {
+	spin_lock_bh(&engine->lock);
+	list_splice_init(&engine->cqs, &cqs);
+	spin_unlock_bh(&engine->lock);
+	while ((cq = engine_next_cq(engine, &cqs)))
+		if (!vdev_cq_run(cq))
 			vdev_engine_queue_cq(cq);
-			return;
-		}
+	srcu_read_unlock(&vdev_srcu, idx);
+}
+
+static bool engine_look_at(struct vdev *dev, u32 i)
+{
+	struct vdev_uar *uar = srcu_dereference(dev->uars[i], &vdev_srcu);
+
+	if (!uar) {
+		clear_bit(i, dev->engine.hot);
+		return false;
 	}
+	if (!uar->watched) {
+		uar->watched = true;
+		vdev_uar_set_kick_needed(uar, false);
+	}
+	return vdev_uar_look(dev, uar);
 }
 
 /* Look at every page that was kicked; true when a doorbell had changed. */
@@ -219,61 +301,57 @@ static bool engine_look(struct vdev *dev)
 	u32 i;
 
 	for_each_set_bit(i, dev->engine.hot, VDEV_MAX_UAR) {
-		struct vdev_uar *uar = srcu_dereference(dev->uars[i], &vdev_srcu);
+		int idx = srcu_read_lock(&vdev_srcu);
 
-		if (!uar) {
-			clear_bit(i, dev->engine.hot);
-			continue;
-		}
-		if (!uar->watched) {
-			uar->watched = true;
-			vdev_uar_set_kick_needed(uar, false);
-		}
-		found |= vdev_uar_look(dev, uar);
+		found |= engine_look_at(dev, i);
+		srcu_read_unlock(&vdev_srcu, idx);
 	}
 	return found;
+}
+
+static void engine_rest_at(struct vdev *dev, u32 i)
+{
+	struct vdev_uar *uar = srcu_dereference(dev->uars[i], &vdev_srcu);
+
+	clear_bit(i, dev->engine.hot);
+	if (!uar)
+		return;
+	uar->watched = false;
+	vdev_uar_set_kick_needed(uar, true);
+	/*
+	 * kick_needed before the look at the doorbells; pairs with the library's
+	 * barrier between doorbell and its look at kick_needed. And hot before the
+	 * look; pairs with vdev_kick().
+	 */
+	smp_mb();
+	vdev_uar_look(dev, uar);
 }
 
 /* Stop watching, with one last look. */
 static void engine_rest(struct vdev *dev)
 {
-	int idx = srcu_read_lock(&vdev_srcu);
 	u32 i;
 
 	for_each_set_bit(i, dev->engine.hot, VDEV_MAX_UAR) {
-		struct vdev_uar *uar = srcu_dereference(dev->uars[i], &vdev_srcu);
+		int idx = srcu_read_lock(&vdev_srcu);
 
-		clear_bit(i, dev->engine.hot);
-		if (!uar)
-			continue;
-		uar->watched = false;
-		vdev_uar_set_kick_needed(uar, true);
-		/*
-		 * kick_needed before the look at the doorbells; pairs with the
-		 * library's barrier between doorbell and its look at
-		 * kick_needed. And hot before the look; pairs with vdev_kick().
-		 */
-		smp_mb();
-		vdev_uar_look(dev, uar);
+		engine_rest_at(dev, i);
+		srcu_read_unlock(&vdev_srcu, idx);
 	}
-	srcu_read_unlock(&vdev_srcu, idx);
 }
 
 static bool engine_turn(struct vdev *dev)
 {
-	int idx = srcu_read_lock(&vdev_srcu);
-	bool found;
+	bool found = engine_run_qp(&dev->engine);
 
-	found = engine_run_qps(&dev->engine);
 	found |= engine_look(dev);
-	engine_run_cqs(dev);
-	srcu_read_unlock(&vdev_srcu, idx);
+	engine_run_cqs(&dev->engine);
 	return found;
 }
 
 static bool engine_has_work(struct vdev_engine *engine)
 {
-	return kthread_should_stop() || !list_empty_careful(&engine->qps) ||
+	return kthread_should_stop() || !list_empty_careful(&engine->users) ||
 	       !bitmap_empty(engine->hot, VDEV_MAX_UAR);
 }
 
@@ -286,6 +364,15 @@ static void engine_sleep(struct vdev_engine *engine)
 					 engine_has_work(engine) ||
 					 (ticks > 1 && !list_empty_careful(&engine->cqs)),
 					 ticks);
+}
+
+/* The next user is welcome when there is nothing left of this one. */
+static void engine_unclaim(struct vdev_engine *engine)
+{
+	spin_lock_bh(&engine->lock);
+	if (list_empty(&engine->users) && bitmap_empty(engine->hot, VDEV_MAX_UAR))
+		engine->user = NULL;
+	spin_unlock_bh(&engine->lock);
 }
 
 static int engine_thread(void *arg)
@@ -301,9 +388,11 @@ static int engine_thread(void *arg)
 				last = local_clock();
 			cond_resched();
 		} while (single_task_running() && local_clock() - last < WATCH_NS &&
+			 !engine_crowded(&dev->engine) &&
 			 !bitmap_empty(dev->engine.hot, VDEV_MAX_UAR) &&
 			 !kthread_should_stop());
 		engine_rest(dev);
+		engine_unclaim(&dev->engine);
 	}
 	return 0;
 }
@@ -311,11 +400,17 @@ static int engine_thread(void *arg)
 int vdev_engine_start(struct vdev *dev)
 {
 	struct vdev_engine *engine = &dev->engine;
+	struct vdev_user *user;
 
 	init_waitqueue_head(&engine->wait);
 	spin_lock_init(&engine->lock);
-	INIT_LIST_HEAD(&engine->qps);
+	INIT_LIST_HEAD(&engine->users);
 	INIT_LIST_HEAD(&engine->cqs);
+	engine->crowd_end = jiffies;
+	for (user = dev->users; user < dev->users + ARRAY_SIZE(dev->users); user++) {
+		INIT_LIST_HEAD(&user->qps);
+		INIT_LIST_HEAD(&user->turn);
+	}
 	engine->task = kthread_run(engine_thread, dev, "vhca_engine/%u", dev->index);
 	return PTR_ERR_OR_ZERO(engine->task);
 }

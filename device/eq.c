@@ -46,6 +46,7 @@ u8 vdev_create_eq(struct vdev *dev, const struct vhca_cmd *cmd,
 		return VHCA_CMD_NO_MEMORY;
 	eq->dev = dev;
 	spin_lock_init(&eq->lock);
+	vdev_gate_init(&eq->gate);
 	eq->eqn = be32_to_cpu(in->eqn);
 	eq->vector = be32_to_cpu(in->vector);
 	eq->shift = be32_to_cpu(in->shift);
@@ -65,6 +66,7 @@ static void eq_free(struct vdev *dev, struct vdev_eq *eq)
 {
 	RCU_INIT_POINTER(dev->eqs[eq->eqn], NULL);
 	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_gate_free_eq(eq);
 	vdev_buf_unmap(&eq->buf);
 	kfree(eq);
 }
@@ -136,10 +138,13 @@ bool vdev_eq_post(struct vdev_eq *eq, u8 type, u32 number)
 	 * arming and the second look in the driver's handler.
 	 */
 	smp_mb();
-	fires = eq_fires(eq);
+	/* A message that was to merge with the next one has waited long enough. */
+	fires = eq_fires(eq) || eq->msix.merge;
 	spin_unlock(&eq->lock);
 
-	if (fires)
+	if (fires && vdev_faults())
+		vdev_gate_msix(eq);
+	else if (fires)
 		vdev_msix_send(eq->dev, eq->vector);
 	return true;
 }

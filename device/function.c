@@ -262,13 +262,14 @@ static struct vdev *function_alloc(unsigned int index)
 	dev->soft.kick = vdev_kick;
 	INIT_WORK(&dev->reset_work, function_reset);
 	mutex_init(&dev->admin_lock);
+	vdev_faults_init(dev);
 	hash_init(dev->mcast);
-	xa_init_flags(&dev->pds, XA_FLAGS_ALLOC);
-	xa_init_flags(&dev->xrcds, XA_FLAGS_ALLOC);
-	xa_init_flags(&dev->mkeys, XA_FLAGS_ALLOC);
-	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC);
-	xa_init_flags(&dev->srqs, XA_FLAGS_ALLOC);
-	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC);
+	xa_init_flags(&dev->pds, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->xrcds, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->mkeys, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->srqs, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	return dev;
 }
 
@@ -318,6 +319,7 @@ static void function_destroy(unsigned int index)
 	RCU_INIT_POINTER(vdev_table[index], NULL);
 	synchronize_srcu(&vdev_srcu);
 	vdev_engine_stop(dev);
+	vdev_faults_exit(dev);
 	vdev_msix_exit(dev);
 	xa_destroy(&dev->pds);
 	xa_destroy(&dev->xrcds);
@@ -337,6 +339,7 @@ static void functions_destroy(void)
 
 	for (i = 0; i < VDEV_MAX_FUNCTIONS; i++)
 		function_destroy(i);
+	vdev_faults_end();
 }
 
 static int functions_create(void)

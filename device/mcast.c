@@ -74,7 +74,7 @@ static struct mcast_group *group_get(struct vdev *dev, const u8 *gid, u8 *status
 	if (dev->mcast_groups == VDEV_MAX_MCAST_GRP)
 		return NULL;
 	*status = VHCA_CMD_NO_MEMORY;
-	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
 	if (!group)
 		return NULL;
 	memcpy(group->gid, gid, sizeof(group->gid));
@@ -157,7 +157,7 @@ u8 vdev_attach_mcast(struct vdev *dev, const struct vhca_cmd *cmd,
 		return status;
 	if (member_find(qp, in->gid, be16_to_cpu(in->dlid)))
 		return VHCA_CMD_OK;
-	m = kzalloc(sizeof(*m), GFP_KERNEL);
+	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 	if (!m)
 		return VHCA_CMD_NO_MEMORY;
 	group = group_get(dev, in->gid, &status);
@@ -168,6 +168,7 @@ u8 vdev_attach_mcast(struct vdev *dev, const struct vhca_cmd *cmd,
 	m->qp = qp;
 	m->dlid = be16_to_cpu(in->dlid);
 	member_link(group, m);
+	done->number = cpu_to_be32(1);
 	return VHCA_CMD_OK;
 }
 
@@ -227,6 +228,8 @@ static void deliver(struct vdev *dev, u16 dlid, const struct vdev_request *req,
 		done = m->qp;
 		one.payload = &payload;
 		vdev_respond_qp(m->qp, &one, resp);
+		resp->heard++;
+		cond_resched();
 		if (resp->answer == VDEV_LOCAL) {
 			req->payload->verr = payload.verr;
 			return;

@@ -74,7 +74,7 @@ u8 vdev_buf_map(struct vdev_buf *buf, u64 list, size_t size)
 	struct page **pages;
 	u8 status;
 
-	pages = kvmalloc_array(npages, sizeof(*pages), GFP_KERNEL);
+	pages = kvmalloc_array(npages, sizeof(*pages), VDEV_GFP_SIZED);
 	if (!pages)
 		return VHCA_CMD_NO_MEMORY;
 	status = vdev_read_pages(list, npages, pages);

@@ -91,7 +91,7 @@ static struct vdev_mkey *mkey_alloc(struct vdev *dev, const struct vhca_cmd_crea
 	unsigned int npages = mkey_npages(in);
 	struct vdev_mkey *mkey;
 
-	mkey = kvzalloc(struct_size(mkey, pages, npages), GFP_KERNEL);
+	mkey = kvzalloc(struct_size(mkey, pages, npages), VDEV_GFP_SIZED);
 	if (!mkey) {
 		*status = VHCA_CMD_NO_MEMORY;
 		return NULL;
@@ -120,7 +120,7 @@ static u8 mkey_publish(struct vdev *dev, struct vdev_mkey *mkey)
 
 	err = xa_alloc_cyclic(&dev->mkeys, &index, NULL,
 			      XA_LIMIT(2, VDEV_MAX_MKEY + 1), &dev->next_mkey,
-			      GFP_KERNEL);
+			      GFP_KERNEL_ACCOUNT);
 	if (err < 0)
 		return err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
 	/* A lap of the indices takes a whole number of laps of the variant. */

@@ -60,6 +60,11 @@ bool vdev_msix_pending(struct vdev *dev, unsigned int vector)
 	return test_bit_le(vector, pending_bits(dev));
 }
 
+bool vdev_msix_on_its_way(struct vdev *dev, unsigned int vector)
+{
+	return atomic_read(&dev->vector[vector].queued);
+}
+
 /*
  * Hard interrupt context on the vector's CPU, interrupts off.
  *
@@ -99,23 +104,58 @@ static void vector_csd(void *data)
 		irq_work_queue(&vec->work);
 }
 
+/* By smp_affinity. */
+static bool vector_may_go_to(struct vdev_vector *vec, unsigned int cpu)
+{
+	unsigned int virq = READ_ONCE(vec->virq);
+	struct irq_data *d;
+	bool may;
+
+	rcu_read_lock();
+	d = virq ? irq_get_irq_data(virq) : NULL;
+	may = d && cpumask_test_cpu(cpu, irq_data_get_affinity_mask(d));
+	rcu_read_unlock();
+	return may;
+}
+
+/*
+ * Where the message goes whose delivery @queued has just made ours: here if it may,
+ * so that what it wakes is woken from where the work is done, and no other CPU has
+ * to be interrupted for it. A handler that runs is followed by the next one on its
+ * own CPU: on another one it would be masked until the first is through.
+ */
+static unsigned int vector_choose(struct vdev_vector *vec, unsigned int here)
+{
+	if (atomic_read(&vec->running))
+		return vec->last;
+	vec->last = vector_may_go_to(vec, here) ? here : READ_ONCE(vec->cpu);
+	return vec->last;
+}
+
+static void vector_send_to(struct vdev_vector *vec, unsigned int cpu, unsigned int here)
+{
+	if (cpu == here || !cpu_online(cpu) || smp_call_function_single_async(cpu, &vec->csd))
+		irq_work_queue(&vec->work);
+}
+
 /*
  * Returns false when the message merged with one whose delivery has not begun.
- * @queued also makes sure that @csd has one user at a time. While preemption is
- * off no CPU can leave, so that an online one will take the call; a vector
- * whose CPU has left is delivered here.
+ * @queued also makes sure that @last and @csd have one user at a time. While
+ * preemption is off no CPU can leave, so that an online one will take the call; a
+ * vector whose CPU has left is delivered here.
  */
 static bool vector_queue(struct vdev_vector *vec)
 {
 	unsigned int here = get_cpu();
-	unsigned int cpu = READ_ONCE(vec->cpu);
 	bool queued;
 
-	/* Full barrier; its pair is in vector_deliver(). */
+	/*
+	 * Full barrier; its pair is in vector_deliver(), where @running has risen
+	 * before @queued falls.
+	 */
 	queued = !atomic_xchg(&vec->queued, 1);
-	if (queued && (cpu == here || !cpu_online(cpu) ||
-		       smp_call_function_single_async(cpu, &vec->csd)))
-		irq_work_queue(&vec->work);
+	if (queued)
+		vector_send_to(vec, vector_choose(vec, here), here);
 	put_cpu();
 	return queued;
 }
@@ -279,7 +319,7 @@ static int chip_set_affinity(struct irq_data *d, const struct cpumask *mask, boo
 	if (cpu >= nr_cpu_ids)
 		return -EINVAL;
 	WRITE_ONCE(vec->cpu, cpu);
-	irq_data_update_effective_affinity(d, cpumask_of(cpu));
+	irq_data_update_effective_affinity(d, mask);
 	return IRQ_SET_MASK_OK;
 }
 

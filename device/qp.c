@@ -150,12 +150,13 @@ static void qp_count_users(struct vdev_qp *qp, int n)
 
 static struct vdev_qp *qp_alloc(struct vdev *dev)
 {
-	struct vdev_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL);
+	struct vdev_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
 
 	if (!qp)
 		return NULL;
 	qp->dev = dev;
 	qp->serial = ++dev->qp_serial;
+	qp->user = &dev->users[VDEV_MAX_UAR];
 	mutex_init(&qp->send.lock);
 	mutex_init(&qp->recv.lock);
 	INIT_LIST_HEAD(&qp->work);
@@ -175,8 +176,11 @@ static u8 qp_bind(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
 	if (!qp->dbr)
 		return VHCA_CMD_OK;
 	status = vdev_uar_bind(qp->dev, uar, be32_to_cpu(in->slot), &qp->db);
-	if (status || !(in->flags & VHCA_QPF_BLUEFLAME))
+	if (status)
 		return status;
+	qp->user = qp->db.uar->user;
+	if (!(in->flags & VHCA_QPF_BLUEFLAME))
+		return VHCA_CMD_OK;
 	status = vdev_uar_bind(qp->dev, uar, in->bf_slot, &qp->bf_db);
 	if (status) {
 		vdev_uar_unbind(&qp->db);
@@ -212,7 +216,7 @@ u8 vdev_create_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 		goto err_buf;
 	err = xa_alloc_cyclic(&dev->qps, &qp->qpn, NULL,
 			      XA_LIMIT(2, VDEV_MAX_QP + 1), &dev->next_qpn,
-			      GFP_KERNEL);
+			      GFP_KERNEL_ACCOUNT);
 	if (err < 0) {
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
 		goto err_domain;
@@ -239,7 +243,7 @@ err_free:
 /* Both halves, for who changes the QP as a whole. */
 static void qp_lock(struct vdev_qp *qp)
 {
-	mutex_lock(&qp->send.lock);
+	vdev_qp_lock_send(qp);
 	mutex_lock(&qp->recv.lock);
 }
 
@@ -249,9 +253,20 @@ static void qp_unlock(struct vdev_qp *qp)
 	vdev_qp_unlock_send(qp);
 }
 
+/* Software looks for the QP's CQEs when this has happened: none is held any longer. */
+static void qp_flush_held(struct vdev_qp *qp)
+{
+	if (qp->send_cq)
+		vdev_cq_flush(qp->send_cq, qp->qpn, 0);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq)
+		vdev_cq_flush(qp->recv_cq, qp->qpn, 0);
+}
+
 static void qp_reset(struct vdev_qp *qp)
 {
 	WRITE_ONCE(qp->state, VHCA_QP_RESET);
+	if (vdev_faults())
+		qp_flush_held(qp);
 	hrtimer_cancel(&qp->send.timer);
 	clear_bit(VDEV_QP_WAITING, &qp->flags);
 	clear_bit(VDEV_QP_DRAINING, &qp->flags);
@@ -262,7 +277,11 @@ static void qp_reset(struct vdev_qp *qp)
 	qp->send.ci = 0;
 	qp->send.rnr_tries = 0;
 	qp->send.tries = 0;
+	qp->send.step = false;
+	qp->send.delay_rule = 0;
+	qp->send.gated = 0;
 	qp->recv.busy = false;
+	qp->recv.atomic = false;
 	qp->recv.held = false;
 	qp->recv.ci = 0;
 	if (qp->dbr) {
@@ -273,17 +292,16 @@ static void qp_reset(struct vdev_qp *qp)
 		vdev_db_forget(&qp->bf_db);
 }
 
+/* It is in RESET, so that it takes no WQE from an SRQ until it is out of reach. */
 static void qp_free(struct vdev *dev, struct vdev_qp *qp)
 {
-	qp_lock(qp);
-	qp_reset(qp);
-	qp_unlock(qp);
 	xa_erase(&dev->qps, qp->qpn);
 	qp_unbind(qp);
 	vdev_mcast_unlink_qp(qp);
 	vdev_engine_drop_qp(qp);
 	synchronize_srcu_expedited(&vdev_srcu);
 	vdev_mcast_free_qp(qp);
+	vdev_gate_free_qp(qp);
 	qp_count_users(qp, -1);
 	qp_put_domain(qp);
 	vdev_buf_unmap(&qp->buf);
@@ -297,6 +315,10 @@ u8 vdev_destroy_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 
 	if (!qp)
 		return VHCA_CMD_BAD_OBJECT;
+	qp_lock(qp);
+	vdev_recv_return(qp);
+	qp_reset(qp);
+	qp_unlock(qp);
 	qp_free(dev, qp);
 	return VHCA_CMD_OK;
 }
@@ -306,8 +328,12 @@ void vdev_forget_qps(struct vdev *dev)
 	struct vdev_qp *qp;
 	unsigned long i;
 
-	xa_for_each(&dev->qps, i, qp)
+	xa_for_each(&dev->qps, i, qp) {
+		qp_lock(qp);
+		qp_reset(qp);
+		qp_unlock(qp);
 		qp_free(dev, qp);
+	}
 }
 
 /* To which states a QP may go from each; its own is a change of attributes. */
@@ -435,19 +461,21 @@ static void qp_set_attr(struct vdev_qp *qp, const struct vhca_prm_qp *in, u32 ma
 		attr->max_dest_rd_atomic = in->max_dest_rd_atomic;
 	if (mask & VHCA_QPM_DEST_QPN)
 		attr->dest_qpn = in->dest_qpn;
-	if (mask & VHCA_QPM_RQ_PSN)
+	if (mask & VHCA_QPM_RQ_PSN) {
 		qp->recv.psn = be32_to_cpu(in->rq_psn);
+		qp->recv.atomic = false;
+	}
 	if (mask & VHCA_QPM_SQ_PSN)
 		qp->send.psn = be32_to_cpu(in->sq_psn);
 }
 
 /*
- * What was posted before the way out of SQE is not executed behind it. False when
- * there is no way out any more.
+ * What was posted before the way out of SQE is not executed behind it: a ring of WQEs
+ * at most, however fast software posts more. False when there is no way out any more.
  */
 static bool qp_flush_send(struct vdev_qp *qp)
 {
-	struct vdev_budget all = { .wqes = INT_MAX };
+	struct vdev_budget all = { .wqes = 1 << qp->sq_shift };
 
 	vdev_requester_flush(qp, &all);
 	return qp->state == VHCA_QP_SQE;
@@ -456,6 +484,7 @@ static bool qp_flush_send(struct vdev_qp *qp)
 static void qp_set_state(struct vdev_qp *qp, u8 state)
 {
 	if (state == VHCA_QP_RESET) {
+		vdev_recv_return(qp);
 		qp_reset(qp);
 		return;
 	}

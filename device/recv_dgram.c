@@ -20,9 +20,9 @@ static struct vdev_sgl *copy(struct vdev_qp *qp, const struct vdev_request *req)
 		.inl = req->grh ? req->grh : &none,
 		.length = VHCA_GRH_SIZE,
 	};
-	struct vdev_sgl *bad = vdev_sgl_copy(&qp->recv.sgl, &grh, VHCA_GRH_SIZE);
+	struct vdev_sgl *bad = vdev_sgl_copy(qp->dev, &qp->recv.sgl, &grh, VHCA_GRH_SIZE);
 
-	return bad ? bad : vdev_sgl_copy(&qp->recv.sgl, req->payload, req->length);
+	return bad ? bad : vdev_sgl_copy(qp->dev, &qp->recv.sgl, req->payload, req->length);
 }
 
 u8 vdev_recv_datagram(struct vdev_qp *qp, const struct vdev_request *req)
@@ -35,7 +35,7 @@ u8 vdev_recv_datagram(struct vdev_qp *qp, const struct vdev_request *req)
 		vdev_count(qp->dev, VDEV_QKEY_VIOLATIONS);
 		return VDEV_SILENCE;
 	}
-	if (is_blocked(qp, req) || vdev_recv_take(qp) != VDEV_ACK)
+	if (is_blocked(qp, req) || vdev_recv_take(qp, req) != VDEV_ACK)
 		return VDEV_SILENCE;
 	verr = vdev_recv_list(qp);
 	if (verr)
@@ -51,6 +51,5 @@ u8 vdev_recv_datagram(struct vdev_qp *qp, const struct vdev_request *req)
 		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_PROT_ERR, bad->verr,
 				      VDEV_NAK_OP);
 	recv->offset = VHCA_GRH_SIZE + req->length;
-	vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
-	return VDEV_ACK;
+	return vdev_recv_done(qp, req);
 }

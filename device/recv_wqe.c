@@ -12,9 +12,13 @@
 /* The SRQ that WQEs come from; NULL when it is the RQ, or an SRQ of XRC that went away. */
 static struct vdev_srq *recv_srq(struct vdev_qp *qp)
 {
-	if (qp->type == VHCA_PRM_QPT_XRC_RECV)
-		return vdev_srq_find(qp->dev, qp->recv.srqn);
-	return qp->srq;
+	struct vdev_srq *srq;
+
+	if (qp->type != VHCA_PRM_QPT_XRC_RECV)
+		return qp->srq;
+	/* Another one may have its number by now. */
+	srq = vdev_srq_find(qp->dev, qp->recv.srqn);
+	return srq && srq->serial == qp->recv.srq_serial ? srq : NULL;
 }
 
 /* Receive WQEs posted and not taken; more than the ring has: -1. */
@@ -36,8 +40,8 @@ static int rq_take(struct vdev_qp *qp)
 
 	if (n <= 0)
 		return n;
-	memcpy(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
-	       slot * size, size);
+	vdev_fetch(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
+		   slot * size, size);
 	recv->index = recv->ci++;
 	return 1;
 }
@@ -54,10 +58,13 @@ static int srq_take(struct vdev_qp *qp)
 	return n;
 }
 
-u8 vdev_recv_take(struct vdev_qp *qp)
+u8 vdev_recv_take(struct vdev_qp *qp, const struct vdev_request *req)
 {
+	struct vdev_hit hit;
 	int n;
 
+	if (vdev_faults() && vdev_fault_recv(qp, VDEV_AT_RECV, req, &hit))
+		return VDEV_RNR;
 	if (qp->recv.held)
 		return VDEV_ACK;
 	n = vdev_qp_has_rq(qp) ? rq_take(qp) : srq_take(qp);
@@ -180,9 +187,39 @@ u8 vdev_recv_fail(struct vdev_qp *qp, const struct vdev_request *req,
 	return answer;
 }
 
+/* What the requester is told of a receive that failed so, by a rule. */
+static u8 recv_answer(u8 status)
+{
+	switch (status) {
+	case VHCA_CQE_LOC_LEN_ERR:
+	case VHCA_CQE_REM_INV_REQ_ERR:
+		return VDEV_NAK_INVALID;
+	case VHCA_CQE_REM_ACCESS_ERR:
+		return VDEV_NAK_ACCESS;
+	default:
+		return VDEV_NAK_OP;
+	}
+}
+
+u8 vdev_recv_done(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_hit hit = {};
+
+	if (vdev_faults() && vdev_fault_recv(qp, VDEV_AT_RECV_END, req, &hit) && hit.status)
+		return vdev_recv_fail(qp, req, hit.status, hit.verr, recv_answer(hit.status));
+	vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, hit.verr);
+	return VDEV_ACK;
+}
+
 static void flush_one(struct vdev_qp *qp)
 {
 	vdev_recv_complete(qp, NULL, VHCA_CQE_WR_FLUSH_ERR, VHCA_VERR_STATE);
+}
+
+void vdev_recv_return(struct vdev_qp *qp)
+{
+	if (qp->recv.held && !vdev_qp_has_rq(qp))
+		flush_one(qp);
 }
 
 /* The QP takes no further WQE from an SRQ: say so, once. */

@@ -8,6 +8,9 @@
 /* A long message goes in slices of this many bytes, so that others get a turn. */
 #define SLICE		65536
 
+/* A datagram is worth so many bytes at least, whoever takes it. */
+#define OFFER		1024u
+
 /* Responder's RNR timer, by its encoding, in units of 10 us. */
 static const u32 rnr_time[32] = {
 	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
@@ -64,6 +67,42 @@ static bool send_start(struct vdev_qp *qp, int posted)
 	}
 	qp->send.busy = true;
 	return true;
+}
+
+/*
+ * A rule of the plan may have its way with the WQE in hand. False when it is to be
+ * executed now, all the same.
+ */
+static bool send_faulted(struct vdev_qp *qp)
+{
+	struct vdev_hit hit;
+	u64 now;
+
+	if (!vdev_fault_wqe(qp, &hit))
+		return false;
+	switch (hit.action) {
+	case VDEV_COMPLETE:
+		send_complete(qp, hit.status, hit.verr);
+		if (hit.status)
+			vdev_qp_fail_send(qp);
+		return true;
+	case VDEV_FATAL:
+		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
+		return true;
+	case VDEV_DELAY:
+	case VDEV_SLOW:
+		now = ktime_get_ns();
+		if (hit.until <= now)
+			return false;
+		vdev_gate_delay(qp, hit.rule);
+		if (hit.until == VDEV_FOREVER)
+			set_bit(VDEV_QP_WAITING, &qp->flags);
+		else
+			send_wait_ns(qp, hit.until - now);
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* What concerns nobody but this QP takes effect before the next WQE is begun. */
@@ -191,29 +230,51 @@ static void send_datagram(struct vdev_qp *qp, struct vdev_budget *budget)
 	struct vdev_response resp = { .answer = VDEV_SILENCE };
 	struct vdev_request req = send_request(qp);
 
-	budget->bytes -= req.length;
-	vdev_send_datagram(qp, &req, &resp);
+	if (vdev_faults())
+		vdev_trip(qp, &req, &resp, vdev_send_datagram);
+	else
+		vdev_send_datagram(qp, &req, &resp);
+	/* The many that hear it are worth as many messages. */
+	budget->bytes -= max(resp.heard, 1u) * max(req.length, OFFER);
 	send_answer(qp, &req, &resp);
 }
 
-/* Send the next slice of the message in hand. */
+static void send_to_peer(struct vdev_qp *qp, struct vdev_request *req,
+			 struct vdev_response *resp)
+{
+	struct vdev *peer = vdev_by_lid(qp->peer_lid);
+
+	if (peer)
+		vdev_respond(peer, req, resp);
+}
+
+/*
+ * Send the next slice of the message in hand. A request whose answer was lost may have
+ * moved its payload or not, and so may its duplicate, which is only acknowledged.
+ */
 static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
 {
 	struct vdev_send *send = &qp->send;
 	struct vdev_response resp = { .answer = VDEV_SILENCE };
-	struct vdev *peer = vdev_by_lid(qp->peer_lid);
 	u32 mtu = 128u << qp->attr.path_mtu;
 	struct vdev_request req = send_request(qp);
+	bool again = send->tries || send->rnr_tries;
 
 	req.sl = qp->attr.sl;
 	req.dest_qpn = be32_to_cpu(qp->attr.dest_qpn);
 	req.packets = max(DIV_ROUND_UP(req.length, mtu), 1u);
 	budget->bytes -= req.length;
-	if (send->tries || send->rnr_tries)
+	if (again) {
 		vdev_count(qp->dev, VDEV_RETRIES);
-	if (peer)
-		vdev_respond(peer, &req, &resp);
+		vdev_sgl_seek(&send->sgl, send->offset);
+	}
+	if (vdev_faults())
+		vdev_trip(qp, &req, &resp, send_to_peer);
+	else
+		send_to_peer(qp, &req, &resp);
 	send_answer(qp, &req, &resp);
+	if (again && send->busy)
+		vdev_sgl_seek(&send->sgl, send->offset);
 }
 
 static void send_drained(struct vdev_qp *qp)
@@ -231,6 +292,7 @@ bool vdev_requester_flush(struct vdev_qp *qp, struct vdev_budget *budget)
 			return true;
 		vdev_send_measure(qp, posted);
 		send_complete(qp, VHCA_CQE_WR_FLUSH_ERR, VHCA_VERR_STATE);
+		cond_resched();
 	}
 	return false;
 }
@@ -290,12 +352,19 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 			}
 			if (budget->wqes-- <= 0)
 				return true;
+			if (vdev_faults() && !vdev_gate_wqe(qp))
+				return false;
 			if (!send_start(qp, posted))
 				break;
-			if (send->form & VDEV_FORM_LOCAL) {
-				send_local(qp);
+			if (vdev_faults() && send_faulted(qp))
 				continue;
-			}
+		}
+		/* What a rule delayed is a WQE like others now. */
+		if (vdev_faults())
+			send->delay_rule = 0;
+		if (send->form & VDEV_FORM_LOCAL) {
+			send_local(qp);
+			continue;
 		}
 		if (send->tries > qp->attr.retry_cnt) {
 			send_fail(qp, VHCA_CQE_RETRY_EXC_ERR, VHCA_VERR_NO_PEER);

@@ -75,9 +75,10 @@ static u8 recv_advance(struct vdev_qp *qp, const struct vdev_request *req)
 }
 
 /* A receive WQE for the message that begins; VDEV_ACK when there is one. */
-static u8 recv_ready(struct vdev_qp *qp, struct vdev_response *resp)
+static u8 recv_ready(struct vdev_qp *qp, const struct vdev_request *req,
+		     struct vdev_response *resp)
 {
-	u8 answer = vdev_recv_take(qp);
+	u8 answer = vdev_recv_take(qp, req);
 
 	if (answer != VDEV_RNR)
 		return answer;
@@ -111,9 +112,9 @@ static struct vdev_sgl *recv_move(struct vdev_qp *qp, const struct vdev_request 
 	struct vdev_sgl *bad;
 
 	if (!recv_in_cqe(qp, req))
-		return vdev_sgl_copy(&recv->sgl, req->payload, req->length);
+		return vdev_sgl_copy(qp->dev, &recv->sgl, req->payload, req->length);
 	memset(recv->payload, 0, sizeof(recv->payload));
-	bad = vdev_sgl_copy(&to, req->payload, req->length);
+	bad = vdev_sgl_copy(qp->dev, &to, req->payload, req->length);
 	recv->in_cqe = !bad;
 	return bad;
 }
@@ -128,8 +129,7 @@ static u8 recv_send_end(struct vdev_qp *qp, const struct vdev_request *req)
 	if (verr)
 		return vdev_recv_fail(qp, req, VHCA_CQE_REM_INV_REQ_ERR, verr,
 				      VDEV_NAK_ACCESS);
-	vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
-	return VDEV_ACK;
+	return vdev_recv_done(qp, req);
 }
 
 /* Move the payload of a SEND; enum vdev_answer. */
@@ -155,7 +155,7 @@ static u8 recv_send(struct vdev_qp *qp, const struct vdev_request *req,
 		    struct vdev_response *resp)
 {
 	if (req->first) {
-		u8 answer = recv_ready(qp, resp);
+		u8 answer = recv_ready(qp, req, resp);
 		u8 verr;
 
 		if (answer != VDEV_ACK)
@@ -218,7 +218,7 @@ static u8 recv_write_begin(struct vdev_qp *qp, const struct vdev_request *req,
 	recv->rkey = req->rkey;
 	recv->raddr = req->raddr;
 	recv->left = req->total;
-	return req->opcode == VHCA_OP_RDMA_WRITE_IMM ? recv_ready(qp, resp) : VDEV_ACK;
+	return req->opcode == VHCA_OP_RDMA_WRITE_IMM ? recv_ready(qp, req, resp) : VDEV_ACK;
 }
 
 static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
@@ -237,7 +237,7 @@ static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
 		return recv_nak(qp, VDEV_NAK_INVALID);
 	if (!recv_remote(qp, req->opcode, recv->rkey, recv->raddr, req->length, &to))
 		return recv_nak(qp, VDEV_NAK_ACCESS);
-	bad = vdev_sgl_copy(&to, req->payload, req->length);
+	bad = vdev_sgl_copy(qp->dev, &to, req->payload, req->length);
 	recv_remote_end(&to);
 	if (bad)
 		return VDEV_LOCAL;
@@ -245,12 +245,12 @@ static u8 recv_write(struct vdev_qp *qp, const struct vdev_request *req,
 	recv->left -= req->length;
 	recv_advance(qp, req);
 	if (req->last && req->opcode == VHCA_OP_RDMA_WRITE_IMM)
-		vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
+		return vdev_recv_done(qp, req);
 	return VDEV_ACK;
 }
 
 /* Each request names all that is still to be read, and gets the first of it. */
-static u8 recv_read(struct vdev_qp *qp, const struct vdev_request *req)
+static u8 recv_read_data(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_sgl from, *bad;
 
@@ -258,9 +258,16 @@ static u8 recv_read(struct vdev_qp *qp, const struct vdev_request *req)
 		return recv_nak(qp, VDEV_NAK_INVALID);
 	if (!recv_remote(qp, req->opcode, req->rkey, req->raddr, req->total, &from))
 		return recv_nak(qp, VDEV_NAK_ACCESS);
-	bad = vdev_sgl_copy(req->payload, &from, req->length);
+	bad = vdev_sgl_copy(qp->dev, req->payload, &from, req->length);
 	recv_remote_end(&from);
-	return bad ? VDEV_LOCAL : recv_advance(qp, req);
+	return bad ? VDEV_LOCAL : VDEV_ACK;
+}
+
+static u8 recv_read(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	u8 answer = recv_read_data(qp, req);
+
+	return answer == VDEV_ACK ? recv_advance(qp, req) : answer;
 }
 
 /*
@@ -294,21 +301,29 @@ static u8 recv_atomic_at(struct vdev_qp *qp, const struct vdev_request *req, u64
 	return answer;
 }
 
+/* The old value goes back. */
+static u8 recv_atomic_answer(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_sgl old = { .inl = &qp->recv.atomic_old, .length = VHCA_ATOMIC_SIZE };
+	struct vdev_sgl *bad = vdev_sgl_copy(qp->dev, req->payload, &old, VHCA_ATOMIC_SIZE);
+
+	return bad ? VDEV_LOCAL : VDEV_ACK;
+}
+
 static u8 recv_atomic(struct vdev_qp *qp, const struct vdev_request *req)
 {
-	struct vdev_sgl old;
+	struct vdev_recv *recv = &qp->recv;
 	u8 answer;
-	u64 value;
 
 	if (!IS_ALIGNED(req->raddr, VHCA_ATOMIC_SIZE) || req->length != VHCA_ATOMIC_SIZE)
 		return recv_nak(qp, VDEV_NAK_INVALID);
-	answer = recv_atomic_at(qp, req, &value);
+	answer = recv_atomic_at(qp, req, &recv->atomic_old);
 	if (answer != VDEV_ACK)
 		return recv_nak(qp, answer);
-	old = (struct vdev_sgl){ .inl = &value, .length = sizeof(value) };
-	if (vdev_sgl_copy(req->payload, &old, sizeof(value)))
-		return VDEV_LOCAL;
-	return recv_advance(qp, req);
+	recv->atomic = true;
+	recv->atomic_psn = req->psn;
+	answer = recv_atomic_answer(qp, req);
+	return answer == VDEV_ACK ? recv_advance(qp, req) : answer;
 }
 
 /* Does the QP take such a request, now? */
@@ -327,7 +342,8 @@ static bool recv_allows(struct vdev_qp *qp, const struct vdev_request *req)
 
 /*
  * Whose keys the message is about, and XRC's receives. The SRQ is looked up anew for
- * each request, as it may go away in between.
+ * each request, as it may go away in between. A WQE in hand that a message has left
+ * there is of the SRQ which that message named, and of no use for another one.
  */
 static bool recv_domain(struct vdev_qp *qp, const struct vdev_request *req)
 {
@@ -338,9 +354,13 @@ static bool recv_domain(struct vdev_qp *qp, const struct vdev_request *req)
 	if (qp->type != VHCA_PRM_QPT_XRC_RECV)
 		return true;
 	srq = vdev_srq_find(qp->dev, req->srqn);
-	if (!srq || srq->xrcd != qp->xrcd || (!req->first && req->srqn != recv->srqn))
+	if (!srq || srq->xrcd != qp->xrcd ||
+	    (!req->first && srq->serial != recv->srq_serial))
 		return false;
+	if (srq->serial != recv->srq_serial)
+		vdev_recv_return(qp);
 	recv->srqn = req->srqn;
+	recv->srq_serial = srq->serial;
 	recv->pd = srq->pd;
 	return true;
 }
@@ -372,6 +392,50 @@ static u8 recv_request(struct vdev_qp *qp, const struct vdev_request *req,
 	}
 }
 
+/* Does the requester repeat what was executed, because it heard no answer? */
+static bool recv_is_duplicate(const struct vdev_qp *qp, const struct vdev_request *req)
+{
+	u32 behind = (qp->recv.psn - req->psn) & VHCA_QPN_MASK;
+
+	return qp->type != VHCA_PRM_QPT_UC && behind >= req->packets &&
+	       behind <= VHCA_QPN_MASK / 2;
+}
+
+/*
+ * What changes something is not executed again. A requester has one request out at a
+ * time, so that an atomic can only be the last.
+ */
+static u8 recv_duplicate(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	const struct vdev_recv *recv = &qp->recv;
+
+	switch (req->opcode) {
+	case VHCA_OP_RDMA_READ:
+		if (!recv_allows(qp, req) || !recv_domain(qp, req))
+			return recv_nak(qp, VDEV_NAK_INVALID);
+		return recv_read_data(qp, req);
+	case VHCA_OP_ATOMIC_CS:
+	case VHCA_OP_ATOMIC_FA:
+		if (!recv->atomic || recv->atomic_psn != req->psn)
+			return VDEV_SILENCE;
+		return recv_atomic_answer(qp, req);
+	default:
+		return VDEV_ACK;
+	}
+}
+
+/* True: by a rule, there is no answer to a request that came in. */
+static bool recv_faulted(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	struct vdev_hit hit;
+
+	if (!vdev_fault_recv(qp, VDEV_AT_ARRIVAL, req, &hit))
+		return false;
+	if (hit.action == VDEV_FATAL)
+		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
+	return true;
+}
+
 static void recv_established(struct vdev_qp *qp)
 {
 	if (qp->state == VHCA_QP_RTR &&
@@ -382,12 +446,14 @@ static void recv_established(struct vdev_qp *qp)
 static u8 recv_message(struct vdev_qp *qp, const struct vdev_request *req,
 		       struct vdev_response *resp)
 {
-	if (!recv_serves(qp, req))
+	if (!recv_serves(qp, req) || (vdev_faults() && recv_faulted(qp, req)))
 		return VDEV_SILENCE;
 	if (qp->type == VHCA_PRM_QPT_UD)
 		return vdev_recv_datagram(qp, req);
-	if (!recv_connected(qp, req) || !recv_in_order(qp, req))
+	if (!recv_connected(qp, req))
 		return VDEV_SILENCE;
+	if (!recv_in_order(qp, req))
+		return recv_is_duplicate(qp, req) ? recv_duplicate(qp, req) : VDEV_SILENCE;
 	recv_established(qp);
 	return recv_request(qp, req, resp);
 }

@@ -5,6 +5,8 @@
  * A WQE is read once, into send.wqe; what user space writes to the ring
  * afterwards changes nothing.
  */
+#include <linux/seq_file.h>
+
 #include "vdev.h"
 
 /* Types of QPs. */
@@ -89,13 +91,20 @@ int vdev_send_posted(struct vdev_qp *qp)
 	return n <= 1 << qp->sq_shift ? n : -1;
 }
 
+/* Copy the control segment of the WQE at an index. */
+static void copy_ctrl(struct vdev_qp *qp, u16 index, struct vhca_wqe_ctrl *ctrl)
+{
+	u32 slot = index & ((1u << qp->sq_shift) - 1);
+
+	vdev_fetch(ctrl, qp->buf.addr + ((size_t)slot << VHCA_WQEBB_SHIFT), sizeof(*ctrl));
+}
+
 /* Copy the WQE's control segment, and take its length from the copy. */
 static u32 fetch_ctrl(struct vdev_qp *qp, struct vhca_wqe_ctrl *ctrl, int posted)
 {
-	u32 slot = qp->send.ci & ((1u << qp->sq_shift) - 1);
 	u32 ds;
 
-	memcpy(ctrl, qp->buf.addr + ((size_t)slot << VHCA_WQEBB_SHIFT), sizeof(*ctrl));
+	copy_ctrl(qp, qp->send.ci, ctrl);
 	ds = be32_to_cpu(ctrl->qpn_ds) & VHCA_WQE_DS_MASK;
 	/* The slot counts as one basic block when the length makes no sense. */
 	if (!ds || ds > VHCA_WQE_MAX_SEGS || DIV_ROUND_UP(ds, 4) > posted)
@@ -111,6 +120,28 @@ void vdev_send_measure(struct vdev_qp *qp, int posted)
 	fetch_ctrl(qp, &ctrl, posted);
 }
 
+unsigned int vdev_send_count(struct vdev_qp *qp)
+{
+	int posted = vdev_send_posted(qp), at = 0;
+	struct vhca_wqe_ctrl ctrl;
+	unsigned int n;
+
+	for (n = 0; at < posted; n++) {
+		copy_ctrl(qp, qp->send.ci + at, &ctrl);
+		at += max(DIV_ROUND_UP(be32_to_cpu(ctrl.qpn_ds) & VHCA_WQE_DS_MASK, 4), 1u);
+	}
+	return n;
+}
+
+void vdev_send_tell(struct seq_file *s, struct vdev_qp *qp)
+{
+	struct vhca_wqe_ctrl ctrl;
+
+	copy_ctrl(qp, qp->send.ci, &ctrl);
+	seq_printf(s, " next=\"index=%u opcode=%s\"", qp->send.ci,
+		   vdev_name_of(VDEV_W_OPCODE, be32_to_cpu(ctrl.idx_opcode) & 0xff));
+}
+
 /* Copy what follows the control segment, around the end of the ring. */
 static void fetch_segs(struct vdev_qp *qp, u32 nsegs)
 {
@@ -119,8 +150,8 @@ static void fetch_segs(struct vdev_qp *qp, u32 nsegs)
 	u32 len = nsegs * VHCA_WQE_SEG_SIZE;
 	u32 n = min(len, ring - at);
 
-	memcpy(qp->send.wqe, qp->buf.addr + at, n);
-	memcpy(qp->send.wqe + n, qp->buf.addr, len - n);
+	vdev_fetch(qp->send.wqe, qp->buf.addr + at, n);
+	vdev_fetch(qp->send.wqe + n, qp->buf.addr, len - n);
 }
 
 /*
@@ -137,7 +168,7 @@ static u32 fetch_line(struct vdev_qp *qp, const struct vdev_db *db,
 
 	block[0] = READ_ONCE(line[0]);
 	smp_rmb();	/* pairs with software's store barrier between the two parts */
-	memcpy(block + 1, line + 1, sizeof(block) - sizeof(block[0]));
+	vdev_fetch(block + 1, line + 1, sizeof(block) - sizeof(block[0]));
 	smp_rmb();	/* pairs with software's store barrier between record and line */
 	memcpy(ctrl, block, sizeof(*ctrl));
 	ds = be32_to_cpu(ctrl->qpn_ds) & VHCA_WQE_DS_MASK;
@@ -176,8 +207,7 @@ static bool signature_ok(const struct vdev_qp *qp, const struct vhca_wqe_ctrl *c
 		vdev_xor(qp->send.wqe, (ds - 1) * VHCA_WQE_SEG_SIZE)) == VDEV_SIGNED;
 }
 
-/* The form of an opcode in such a QP, 0 when it has no such opcode. */
-static u16 send_form(const struct vdev_qp *qp, u8 opcode)
+u16 vdev_send_form(const struct vdev_qp *qp, u8 opcode)
 {
 	if (opcode >= ARRAY_SIZE(send_ops) || !(send_ops[opcode].types & BIT(qp->type)))
 		return 0;
@@ -339,7 +369,7 @@ u8 vdev_send_fetch(struct vdev_qp *qp, int posted, u8 *verr)
 	send->flags = ctrl.flags;
 	send->imm = ctrl.imm;
 	send->opcode = be32_to_cpu(ctrl.idx_opcode);
-	send->form = send_form(qp, send->opcode);
+	send->form = vdev_send_form(qp, send->opcode);
 	send->offset = 0;
 	if (!ds || !head_ok(qp, &ctrl)) {
 		*verr = VHCA_VERR_WQE_HEAD;

@@ -36,6 +36,16 @@ bool vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
 	return true;
 }
 
+void vdev_sgl_seek(struct vdev_sgl *sgl, u64 offset)
+{
+	sgl->cur = 0;
+	sgl->mkey = NULL;
+	if (sgl->seg)
+		while (offset && offset > seg_len(&sgl->seg[sgl->cur]))
+			offset -= seg_len(&sgl->seg[sgl->cur++]);
+	sgl->off = offset;
+}
+
 /* Look up the region of the segment at the position. */
 static bool sgl_lookup(struct vdev_sgl *sgl)
 {
@@ -94,19 +104,25 @@ static bool sgl_at(struct vdev_sgl *sgl, void **at, u32 *len)
 	return true;
 }
 
-/* What is written to a null MR is lost, what is read from it is zeroes. */
+/*
+ * What is written to a null MR is lost, what is read from it is zeroes. Users may map
+ * one page twice, so source and target can overlap; memmove() allows for it, and is
+ * the slower one.
+ */
 static void move(void *to, const void *from, u32 len)
 {
 	if (!to)
 		return;
-	if (from)
-		/* Users may map one page twice: source and target can overlap. */
+	if (!from)
+		memset(to, 0, len);
+	else if (to < from + len && from < to + len)
 		memmove(to, from, len);
 	else
-		memset(to, 0, len);
+		memcpy(to, from, len);
 }
 
-struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 len)
+struct vdev_sgl *vdev_sgl_copy(struct vdev *dev, struct vdev_sgl *dst, struct vdev_sgl *src,
+			       u32 len)
 {
 	/* Positions may come from an earlier read section. */
 	if (dst->seg)
@@ -122,6 +138,7 @@ struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 l
 		if (!sgl_at(dst, &to, &n))
 			return dst;
 		move(to, from, n);
+		vdev_count_by(dev, VDEV_COPIED, n);
 		src->off += n;
 		dst->off += n;
 		len -= n;

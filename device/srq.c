@@ -62,13 +62,14 @@ u8 vdev_create_srq(struct vdev *dev, const struct vhca_cmd *cmd,
 		   struct vhca_cmd_done *done)
 {
 	const struct vhca_cmd_create_srq *in = &cmd->create_srq;
-	struct vdev_srq *srq = kzalloc(sizeof(*srq), GFP_KERNEL);
+	struct vdev_srq *srq = kzalloc(sizeof(*srq), GFP_KERNEL_ACCOUNT);
 	u8 status;
 	int err;
 
 	if (!srq)
 		return VHCA_CMD_NO_MEMORY;
 	srq->dev = dev;
+	srq->serial = ++dev->srq_serial;
 	spin_lock_init(&srq->lock);
 	srq->db.ring = srq_ring;
 	status = srq_init(srq, in);
@@ -78,7 +79,7 @@ u8 vdev_create_srq(struct vdev *dev, const struct vhca_cmd *cmd,
 	if (status)
 		goto err_buf;
 	err = xa_alloc_cyclic(&dev->srqs, &srq->srqn, NULL, XA_LIMIT(1, VDEV_MAX_SRQ),
-			      &dev->next_srqn, GFP_KERNEL);
+			      &dev->next_srqn, GFP_KERNEL_ACCOUNT);
 	if (err < 0) {
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
 		goto err_domains;
@@ -109,8 +110,11 @@ static void srq_free(struct vdev *dev, struct vdev_srq *srq)
 	xa_erase(&dev->srqs, srq->srqn);
 	vdev_uar_unbind(&srq->db);
 	synchronize_srcu_expedited(&vdev_srcu);
-	if (srq->cq)
+	if (srq->cq) {
+		if (vdev_faults())
+			vdev_cq_flush(srq->cq, 0, srq->srqn);
 		srq->cq->users--;
+	}
 	srq_put_domains(dev, srq);
 	vdev_buf_unmap(&srq->buf);
 	kfree(srq);
@@ -172,8 +176,8 @@ int vdev_srq_take(struct vdev_srq *srq, struct vhca_wqe_data *wqe)
 	spin_lock(&srq->lock);
 	left = srq_left(srq);
 	if (left > 0 && !srq->error) {
-		memcpy(wqe, srq->buf.addr +
-		       (srq->ci & ((1u << srq->shift) - 1)) * size, size);
+		vdev_fetch(wqe, srq->buf.addr +
+			   (srq->ci & ((1u << srq->shift) - 1)) * size, size);
 		srq->ci++;
 		left--;
 		taken = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counters of a function and of its vectors, under debugfs, one "name value" a
- * line; the switch of its link, and one that breaks it. For root only.
+ * Counters of a function and of its vectors, and how many objects it has, under
+ * debugfs, one "name value" a line; the switch of its link, and one that breaks
+ * it. For root only.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -10,7 +11,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "vdev.h"
+#include "show.h"
 
 static struct dentry *stats_root;
 
@@ -32,6 +33,7 @@ static const char * const vdev_stat_names[VDEV_STATS] = {
 	[VDEV_BLUEFLAMES]	= "blueflames",
 	[VDEV_DROPPED]		= "dropped",
 	[VDEV_QKEY_VIOLATIONS]	= "qkey_violations",
+	[VDEV_COPIED]		= "copied",
 };
 
 u64 vdev_stat_sum(struct vdev *dev, enum vdev_stat stat)
@@ -71,6 +73,38 @@ static int vectors_show(struct seq_file *s, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(vectors);
+
+static unsigned int objects_in(struct xarray *table)
+{
+	unsigned int n = 0;
+	unsigned long i;
+	void *entry;
+
+	xa_for_each(table, i, entry)
+		n++;
+	return n;
+}
+
+static int objects_show(struct seq_file *s, void *unused)
+{
+	struct vdev *dev = s->private;
+	unsigned int i, uars = 0, eqs = 0;
+
+	mutex_lock(&dev->admin_lock);
+	for (i = 0; i < VDEV_MAX_UAR; i++)
+		uars += !!rcu_access_pointer(dev->uars[i]);
+	for (i = 0; i < VDEV_MAX_EQ; i++)
+		eqs += !!rcu_access_pointer(dev->eqs[i]);
+	seq_printf(s, "pds %u\nxrcds %u\nmkeys %u\ncqs %u\nsrqs %u\nqps %u\n",
+		   objects_in(&dev->pds), objects_in(&dev->xrcds),
+		   objects_in(&dev->mkeys), objects_in(&dev->cqs),
+		   objects_in(&dev->srqs), objects_in(&dev->qps));
+	seq_printf(s, "uars %u\neqs %u\nmcast_groups %u\ndm_pages %u\n", uars, eqs,
+		   dev->mcast_groups, bitmap_weight(dev->dm.used, VDEV_DM_PAGES));
+	mutex_unlock(&dev->admin_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(objects);
 
 static ssize_t link_read(struct file *file, char __user *buf, size_t count, loff_t *pos)
 {
@@ -138,8 +172,11 @@ void vdev_stats_add(struct vdev *dev)
 	dev->debugfs = debugfs_create_dir(name, stats_root);
 	debugfs_create_file("counters", 0400, dev->debugfs, dev, &counters_fops);
 	debugfs_create_file("vectors", 0400, dev->debugfs, dev, &vectors_fops);
+	debugfs_create_file("objects", 0400, dev->debugfs, dev, &objects_fops);
 	debugfs_create_file("link", 0600, dev->debugfs, dev, &link_fops);
 	debugfs_create_file("break", 0200, dev->debugfs, dev, &break_fops);
+	vdev_faults_add(dev, dev->debugfs);
+	vdev_show_add(dev, dev->debugfs);
 }
 
 void vdev_stats_remove(struct vdev *dev)

@@ -19,6 +19,24 @@ static struct vdev_uar *uar_get(struct vdev *dev, u32 uar)
 					 lockdep_is_held(&dev->admin_lock));
 }
 
+/* A UAR at least is everybody's: one of @dev->users is his, or free. */
+static struct vdev_user *user_get(struct vdev *dev, u32 owner)
+{
+	struct vdev_user *user = NULL, *u;
+
+	for (u = dev->users; u < dev->users + VDEV_MAX_UAR; u++) {
+		if (u->uars && u->owner == owner) {
+			user = u;
+			break;
+		}
+		if (!u->uars && !user)
+			user = u;
+	}
+	user->owner = owner;
+	user->uars++;
+	return user;
+}
+
 u8 vdev_alloc_uar(struct vdev *dev, const struct vhca_cmd *cmd,
 		  struct vhca_cmd_done *done)
 {
@@ -29,12 +47,13 @@ u8 vdev_alloc_uar(struct vdev *dev, const struct vhca_cmd *cmd,
 		;
 	if (i == VDEV_MAX_UAR)
 		return VHCA_CMD_NO_RESOURCE;
-	uar = kzalloc(sizeof(*uar), GFP_KERNEL);
+	uar = kzalloc(sizeof(*uar), GFP_KERNEL_ACCOUNT);
 	if (!uar)
 		return VHCA_CMD_NO_MEMORY;
 	uar->page = dev->uar_base + i * VHCA_UAR_PAGE_SIZE;
 	memset(uar->page, 0, VHCA_UAR_PAGE_SIZE);
 	vdev_uar_set_kick_needed(uar, true);
+	uar->user = user_get(dev, be32_to_cpu(cmd->object.number));
 	rcu_assign_pointer(dev->uars[i], uar);
 	done->number = cpu_to_be32(i);
 	return VHCA_CMD_OK;
@@ -47,6 +66,7 @@ static void uar_free(struct vdev *dev, u32 i)
 	RCU_INIT_POINTER(dev->uars[i], NULL);
 	synchronize_srcu_expedited(&vdev_srcu);
 	clear_bit(i, dev->engine.hot);
+	uar->user->uars--;
 	kfree(uar);
 }
 

@@ -13,6 +13,7 @@
  *   vdev_mkey.lock	a window; for reading while an access goes through it
  *   vdev_cq.lock, vdev_eq.lock, vdev_engine.lock
  *			leaves, taken in this order
+ * Those of vdev_faults: see fault.h.
  *
  * Lifetime: whoever works on objects holds a read section of vdev_srcu. An
  * object is freed after it was taken out of its table and synchronize_srcu().
@@ -38,6 +39,7 @@
 #include "../include/compat.h"
 #include "../include/vhca_prm.h"
 #include "../include/vhca_soft.h"
+#include "fault.h"
 
 #define VDEV_MAX_FUNCTIONS	32
 #define VDEV_FW_VER		((u64)1 << 16)	/* 0.1.0 */
@@ -90,6 +92,7 @@ enum vdev_stat {
 	VDEV_BLUEFLAMES,	/* WQEs that a doorbell brought */
 	VDEV_DROPPED,		/* messages of UC and UD that nobody took */
 	VDEV_QKEY_VIOLATIONS,
+	VDEV_COPIED,		/* bytes of messages that were moved */
 	VDEV_STATS
 };
 
@@ -108,7 +111,9 @@ struct vdev_qp;
  * @dev: its function.
  * @index: entry of the MSI-X table.
  * @virq: Linux interrupt that the vector's message raises; 0 while none.
- * @cpu: where the message is delivered; follows smp_affinity.
+ * @cpu: where the message is delivered that may not be where it is sent; follows
+ *	smp_affinity.
+ * @last: where the last one was delivered.
  * @sent: messages delivered.
  * @pended: messages kept pending.
  * @queued: @work or @csd is on its way; a message sent meanwhile merges.
@@ -121,6 +126,7 @@ struct vdev_vector {
 	unsigned int		index;
 	unsigned int		virq;
 	unsigned int		cpu;
+	unsigned int		last;
 	atomic64_t		sent;
 	atomic64_t		pended;
 	atomic_t		queued;
@@ -145,6 +151,9 @@ void vdev_msix_drop(struct vdev *dev);
 bool vdev_msix_blocked(struct vdev *dev, unsigned int vector);
 bool vdev_msix_pending(struct vdev *dev, unsigned int vector);
 
+/** vdev_msix_on_its_way() - a message sent now would merge with one not delivered yet */
+bool vdev_msix_on_its_way(struct vdev *dev, unsigned int vector);
+
 /**
  * vdev_msix_send() - send a vector's message as its MSI-X table entry says
  * @dev: function.
@@ -161,19 +170,37 @@ void vdev_msix_unmasked(struct vdev *dev);
 /* engine.c */
 
 /**
+ * struct vdev_user - who shares the engine with others, as ALLOC_UAR tells
+ * @owner: the driver's number of him.
+ * @uars: UARs that are his; under admin_lock.
+ * @qps: his QPs that have work: left over by inline execution, timers, flushes.
+ * @turn: on vdev_engine.users while there are some; under vdev_engine.lock, as @qps.
+ */
+struct vdev_user {
+	u32			owner;
+	unsigned int		uars;
+	struct list_head	qps;
+	struct list_head	turn;
+};
+
+/**
  * struct vdev_engine - the function's kernel thread and its work
  * @task: the thread.
  * @wait: where it sleeps.
  * @lock: guards the lists; taken from softirq (timers).
- * @qps: QPs that have work: left over by inline execution, timers, flushes.
+ * @users: users whose QPs have work, in the order of their turns.
+ * @user: whom it works for; NULL: nobody. To compare, not to look at.
+ * @crowd_end: until then kicks do not go to the thread.
  * @cqs: CQs whose EQE found the EQ full, or whose moderation timer ran out.
  * @hot: UAR pages that it watches or is to watch.
  */
 struct vdev_engine {
 	struct task_struct	*task;
 	wait_queue_head_t	wait;
-	spinlock_t		lock;		/* the lists */
-	struct list_head	qps;
+	spinlock_t		lock;		/* the lists, user */
+	struct list_head	users;
+	const struct vdev_user	*user;
+	unsigned long		crowd_end;
 	struct list_head	cqs;
 	DECLARE_BITMAP(hot, VDEV_MAX_UAR);
 };
@@ -201,12 +228,14 @@ struct vdev_db {
  * @page: the page of BAR2. Users write all of it.
  * @db: objects by slot; written under admin_lock, read under vdev_srcu.
  * @bound: slots in use.
+ * @user: whose it is.
  * @watched: kick_needed is zero; only the engine's thread knows.
  */
 struct vdev_uar {
 	void			*page;
 	struct vdev_db __rcu	*db[VHCA_UAR_SLOTS];
 	unsigned int		bound;
+	struct vdev_user	*user;
 	bool			watched;
 };
 
@@ -238,7 +267,9 @@ struct vdev_dm {
  * @msix_base: BAR4, as the device sees it.
  * @reset_work: function level reset.
  * @enabled: objects may exist; under @admin_lock.
+ * @users: as many as have UARs; and one who has QPs without a UAR.
  * @link_down: nothing that is sent to or from the port arrives.
+ * @faults: what is planned to go wrong.
  */
 struct vdev {
 	unsigned int		index;
@@ -273,14 +304,17 @@ struct vdev {
 	struct vdev_dm		dm;
 	struct vdev_eq __rcu	*eqs[VDEV_MAX_EQ];
 	struct vdev_uar __rcu	*uars[VDEV_MAX_UAR];
+	struct vdev_user	users[VDEV_MAX_UAR + 1];
 	u32			next_mkey;
 	u32			next_cqn;
 	u32			next_srqn;
 	u32			next_qpn;
 	u64			qp_serial;
+	u64			srq_serial;
 	u8			mkey_variant;
 
 	struct vdev_engine	engine;
+	struct vdev_faults	faults;
 	struct vdev_stats __percpu *stats;
 	struct dentry		*debugfs;
 };
@@ -290,6 +324,11 @@ extern struct srcu_struct vdev_srcu;
 static inline void vdev_count(struct vdev *dev, enum vdev_stat stat)
 {
 	this_cpu_inc(dev->stats->count[stat]);
+}
+
+static inline void vdev_count_by(struct vdev *dev, enum vdev_stat stat, u32 n)
+{
+	this_cpu_add(dev->stats->count[stat], n);
 }
 
 /* function.c */
@@ -422,6 +461,9 @@ void vdev_forget_eqs(struct vdev *dev);
 
 /* mem.c */
 
+/* Of a size that a command names: the answer says that there is not as much. */
+#define VDEV_GFP_SIZED	(GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
+
 /**
  * struct vdev_buf - a queue's pages in host memory, in one piece
  * @addr: where the device sees the first byte.
@@ -515,10 +557,12 @@ static inline void vdev_uar_set_kick_needed(struct vdev_uar *uar, bool needed)
  * @pi: EQEs written.
  * @fired_ci: consumer index of the arm that sent the vector last.
  * @fired: @fired_ci is valid.
+ * @gate: EQEs of completions that wait.
+ * @msix: the message, when it waits.
  */
 struct vdev_eq {
 	struct vdev		*dev;
-	spinlock_t		lock;		/* ring, pi, fired */
+	spinlock_t		lock;		/* ring, pi, fired, gates */
 	struct vdev_buf		buf;
 	u32			eqn;
 	u32			vector;
@@ -526,6 +570,8 @@ struct vdev_eq {
 	u32			pi;
 	u32			fired_ci;
 	bool			fired;
+	struct vdev_gate	gate;
+	struct vdev_msix_gate	msix;
 	unsigned int		users;	/* CQs; under admin_lock */
 };
 
@@ -572,6 +618,8 @@ struct vdev_cq_ring {
  * @error: overrun; nothing is written any more.
  * @starved: an EQE is to be written for which there was no room.
  * @dead: on its way out, never to be queued again; under vdev_engine.lock.
+ * @gate: CQEs that wait to be written.
+ * @hold_eqe: stepping: its EQEs wait, on the gate of the EQ.
  * @work: on vdev_engine.cqs, under its lock.
  * @users: queues that complete here; under admin_lock.
  */
@@ -579,7 +627,7 @@ struct vdev_cq {
 	struct vdev		*dev;
 	u32			cqn;
 	u32			flags;
-	spinlock_t		lock;		/* all to error */
+	spinlock_t		lock;		/* all to error, gate, hold_eqe */
 	struct vdev_cq_ring	ring;
 	u64			pi;
 	u64			error_pi;
@@ -595,6 +643,8 @@ struct vdev_cq {
 	bool			error;
 	bool			starved;
 	bool			dead;
+	bool			hold_eqe;
+	struct vdev_gate	gate;
 	struct hrtimer		timer;
 	struct vhca_cq_dbr	*dbr;
 	struct vdev_eq		*eq;
@@ -612,6 +662,16 @@ struct vdev_cq {
  * then go to error.
  */
 bool vdev_cq_post(struct vdev_cq *cq, struct vhca_cqe *cqe);
+
+/** vdev_cq_pass() - write a CQE that waits, if it may pass or @step; false when none does */
+bool vdev_cq_pass(struct vdev_cq *cq, bool step);
+
+/**
+ * vdev_cq_flush() - write what waits of a QP, or with @qpn 0 of an SRQ, out of turn
+ *
+ * It is about to be destroyed or reset: software then looks for all that is its own.
+ */
+void vdev_cq_flush(struct vdev_cq *cq, u32 qpn, u32 srqn);
 
 /**
  * vdev_cq_run() - write the EQE for which there was no room, or whose time has come
@@ -774,20 +834,25 @@ struct vdev_sgl {
 bool vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
 		   const struct vhca_wqe_data *seg, unsigned int nsegs);
 
+/** vdev_sgl_seek() - move the position to behind @offset bytes, at most all of the list */
+void vdev_sgl_seek(struct vdev_sgl *sgl, u64 offset);
+
 /** vdev_sgl_check() - true when every segment's key is good; else @verr is set */
 bool vdev_sgl_check(struct vdev_sgl *sgl);
 
 /**
  * vdev_sgl_copy() - copy from one position to another and move both
  *
- * Returns NULL, or the list at fault (its @verr says why).
+ * @dev counts it. Returns NULL, or the list at fault (its @verr says why).
  */
-struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 len);
+struct vdev_sgl *vdev_sgl_copy(struct vdev *dev, struct vdev_sgl *dst, struct vdev_sgl *src,
+			       u32 len);
 
 /* srq.c */
 
 /**
  * struct vdev_srq - shared receive queue
+ * @serial: no other SRQ of the function has or had it; not zero.
  * @pd: PD of its WQEs' keys; XRC: also of the remote keys that messages bring.
  * @xrcd: XRC domain; 0 when it is a basic one.
  * @cq: XRC: where its receives complete; else NULL.
@@ -799,6 +864,7 @@ struct vdev_sgl *vdev_sgl_copy(struct vdev_sgl *dst, struct vdev_sgl *src, u32 l
 struct vdev_srq {
 	struct vdev		*dev;
 	u32			srqn;
+	u64			serial;
 	u32			pd;
 	u32			xrcd;
 	u8			shift;
@@ -838,6 +904,9 @@ int vdev_srq_take(struct vdev_srq *srq, struct vhca_wqe_data *wqe);
  * @busy: @wqe holds a WQE in progress.
  * @rnr_tries: receiver-not-ready answers in a row.
  * @tries: unanswered requests in a row.
+ * @step: stepping: one WQE may pass the gate.
+ * @delay_rule: the rule by which the WQE in hand waits; 0: none.
+ * @gated: when what waits at the gate came there, as others count; 0: nothing does.
  * @timer: runs while VDEV_QP_WAITING.
  * @offset: bytes of the message that were acknowledged.
  * @nbb: basic blocks of the WQE.
@@ -857,6 +926,9 @@ struct vdev_send {
 	u8			flags;
 	u8			opcode;
 	u16			form;
+	bool			step;
+	u32			delay_rule;
+	u64			gated;
 	u64			offset;
 	struct hrtimer		timer;
 	__be32			imm;
@@ -877,7 +949,8 @@ struct vdev_send {
  * @psn: expected next.
  * @busy: a message of several requests is under way.
  * @opcode: its opcode.
- * @srqn: XRC: SRQ that it names.
+ * @srqn: XRC: SRQ that it names, and that a WQE in hand is from.
+ * @srq_serial: XRC: of that SRQ.
  * @pd: PD that its remote key must be of.
  * @rkey: RDMA WRITE: where the next byte goes.
  * @raddr: and at which address.
@@ -886,6 +959,9 @@ struct vdev_send {
  * @held: @wqe is a receive WQE that was taken and is not completed yet.
  * @index: its wqe_index.
  * @in_cqe: its CQE takes @payload along, the whole message.
+ * @atomic_psn: of the atomic that was executed last.
+ * @atomic_old: what it answered, should it be asked again.
+ * @atomic: there was one.
  * @sgl: SEND: its list.
  */
 struct vdev_recv {
@@ -898,11 +974,15 @@ struct vdev_recv {
 	u8			opcode;
 	u16			index;
 	u32			srqn;
+	u64			srq_serial;
 	u32			pd;
 	u32			rkey;
 	u64			raddr;
 	u64			left;
 	u64			offset;
+	u32			atomic_psn;
+	u64			atomic_old;
+	bool			atomic;
 	struct vdev_sgl		sgl;
 	struct vhca_wqe_data	wqe[VDEV_MAX_SGE];
 	u8			payload[VHCA_CQE_PAYLOAD];
@@ -928,6 +1008,8 @@ enum vdev_qp_flag {
  *	VHCA_QP_SQE, see vdev_qp_fail_send().
  * @dead: on its way out, never to be queued again; under vdev_engine.lock.
  * @peer_lid: LID of the port that @attr leads to; 0 when it leads nowhere.
+ * @user: whose it is.
+ * @hold: stepping: no WQE is taken in hand; under send.lock.
  * @mcast: its memberships in multicast groups; under admin_lock.
  * @attr: what MODIFY_QP set; under both locks. Its psn fields are not current.
  */
@@ -944,6 +1026,7 @@ struct vdev_qp {
 	u8			rq_shift;
 	u8			rq_sge_shift;
 	bool			dead;
+	bool			hold;
 	u16			peer_lid;
 	unsigned long		flags;
 	struct vdev_buf		buf;
@@ -953,12 +1036,24 @@ struct vdev_qp {
 	struct vdev_srq		*srq;
 	struct vdev_db		db;
 	struct vdev_db		bf_db;	/* with VHCA_QPF_BLUEFLAME */
-	struct list_head	work;	/* on vdev_engine.qps, under its lock */
+	struct vdev_user	*user;
+	struct list_head	work;	/* on vdev_user.qps, under vdev_engine.lock */
 	struct list_head	mcast;
 	struct vhca_prm_qp	attr;
 	struct vdev_send	send;
 	struct vdev_recv	recv;
 };
+
+/**
+ * vdev_fetch() - copy what user space may write at any time
+ *
+ * The copy is what is looked at from here on: the compiler must not look again.
+ */
+static inline void vdev_fetch(void *to, const void *from, size_t size)
+{
+	memcpy(to, from, size);
+	barrier_data(to);
+}
 
 /** vdev_xor() - exclusive-or of the bytes of whole segments, as signatures have it */
 static inline u8 vdev_xor(const void *segs, size_t size)
@@ -1028,6 +1123,11 @@ void vdev_kick(struct pci_dev *pdev, u32 uar, u32 slot);
  */
 void vdev_qp_run(struct vdev_qp *qp);
 
+static inline void vdev_qp_lock_send(struct vdev_qp *qp)
+{
+	mutex_lock(&qp->send.lock);
+}
+
 /** vdev_qp_unlock_send() - give up send.lock; whoever wanted it meanwhile is served */
 void vdev_qp_unlock_send(struct vdev_qp *qp);
 
@@ -1072,6 +1172,15 @@ u8 vdev_send_fetch(struct vdev_qp *qp, int posted, u8 *verr);
 
 /** vdev_send_measure() - set send.nbb of the next WQE, and no more */
 void vdev_send_measure(struct vdev_qp *qp, int posted);
+
+/** vdev_send_form() - the form of an opcode in such a QP, 0 when it has no such opcode */
+u16 vdev_send_form(const struct vdev_qp *qp, u8 opcode);
+
+/** vdev_send_count() - WQEs that are posted and not taken in hand, as far as they make sense */
+unsigned int vdev_send_count(struct vdev_qp *qp);
+
+/** vdev_send_tell() - which is the next, for reading */
+void vdev_send_tell(struct seq_file *s, struct vdev_qp *qp);
 
 /* requester.c */
 
@@ -1179,10 +1288,12 @@ struct vdev_request {
  * struct vdev_response - what comes back
  * @answer: enum vdev_answer.
  * @rnr_timer: with VDEV_RNR the responder's timer, 0 to 31.
+ * @heard: multicast: QPs that it was offered to.
  */
 struct vdev_response {
 	u8			answer;
 	u8			rnr_timer;
+	u32			heard;
 };
 
 /** vdev_respond() - let a function's responder execute a request */
@@ -1226,11 +1337,13 @@ void vdev_mcast_free_qp(struct vdev_qp *qp);
 
 /**
  * vdev_recv_take() - take a receive WQE in hand, unless one is there already
+ * @qp: QP.
+ * @req: the message that it is for.
  *
  * The caller holds recv.lock, as for all of recv_wqe.c. Returns VDEV_ACK; VDEV_RNR
  * when none is posted; VDEV_NAK_OP when the queue makes no sense, and the QP has failed.
  */
-u8 vdev_recv_take(struct vdev_qp *qp);
+u8 vdev_recv_take(struct vdev_qp *qp, const struct vdev_request *req);
 
 /**
  * vdev_recv_list() - list of the WQE in hand, from its start
@@ -1249,9 +1362,20 @@ u8 vdev_recv_list(struct vdev_qp *qp);
 void vdev_recv_complete(struct vdev_qp *qp, const struct vdev_request *req,
 			u8 status, u8 verr);
 
+/** vdev_recv_done() - the message of the WQE in hand is all there; returns enum vdev_answer */
+u8 vdev_recv_done(struct vdev_qp *qp, const struct vdev_request *req);
+
 /** vdev_recv_fail() - complete it with an error and fail the QP; returns @answer */
 u8 vdev_recv_fail(struct vdev_qp *qp, const struct vdev_request *req,
 		  u8 status, u8 verr, u8 answer);
+
+/**
+ * vdev_recv_return() - flush the WQE that a QP has from an SRQ, if it has one, before
+ *	it forgets it or goes to another
+ *
+ * Who posted it would not get it back otherwise. The caller holds recv.lock.
+ */
+void vdev_recv_return(struct vdev_qp *qp);
 
 /**
  * vdev_recv_flush() - complete the receive WQEs of a QP in error
