@@ -17,6 +17,7 @@ int vhca_admin_init(struct vhca_dev *vdev)
 	struct device *dma = &vdev->pdev->dev;
 
 	raw_spin_lock_init(&adm->lock);
+	mutex_init(&adm->caller);
 	sema_init(&adm->slots, VHCA_ADMIN_ENTRIES);
 	adm->sq = dma_alloc_coherent(dma, VHCA_ADMIN_ENTRIES * sizeof(*adm->sq),
 				     &adm->sq_dma, GFP_KERNEL);
@@ -180,8 +181,14 @@ int vhca_cmd(struct vhca_dev *vdev, u16 opcode, struct vhca_cmd *cmd,
 	down(&vdev->admin.slots);
 	ret = -EIO;
 	if (!vhca_dead(vdev)) {
+		/*
+		 * A device in software executes the command here, and charges what
+		 * it allocates to the caller: to no other caller, then.
+		 */
+		mutex_lock(&vdev->admin.caller);
 		vhca_admin_post(vdev, cmd, &wait);
 		vhca_soft_registers(vdev);
+		mutex_unlock(&vdev->admin.caller);
 		ret = vhca_admin_wait(vdev, &wait);
 		if (ret) {
 			dev_err(&vdev->dev, "command %#x was not answered\n",

@@ -22,11 +22,12 @@ struct vhca_event_queue *vhca_async_add(struct vhca_ctx *ctx)
 	struct vhca_event_queue *q;
 	u32 i;
 
-	q = vhca_event_queue_alloc(1 + 2 * vdev->caps.num_ports);
+	q = vhca_event_queue_alloc(1 + VHCA_PORT_EVENTS * vdev->caps.num_ports);
 	if (!q)
 		return NULL;
-	for (i = 0; i <= 2 * vdev->caps.num_ports; i++)
-		vhca_event_init(&q->device[i], DIV_ROUND_UP(i, 2), DIV_ROUND_UP(i, 2));
+	for (i = 0; i <= VHCA_PORT_EVENTS * vdev->caps.num_ports; i++)
+		vhca_event_init(&q->device[i], DIV_ROUND_UP(i, VHCA_PORT_EVENTS),
+				DIV_ROUND_UP(i, VHCA_PORT_EVENTS));
 	q->ctx = ctx;
 	q->users = 1;
 	q->number = ctx->last_async++;
@@ -160,6 +161,10 @@ void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number)
 		return vhca_async_qp(vdev, number, VHCA_EVENT_QP_ACCESS_ERR);
 	case VHCA_EQE_QP_LAST_WQE:
 		return vhca_async_qp(vdev, number, VHCA_EVENT_QP_LAST_WQE_REACHED);
+	case VHCA_EQE_PATH_MIG:
+		return vhca_async_qp(vdev, number, VHCA_EVENT_PATH_MIG);
+	case VHCA_EQE_PATH_MIG_ERR:
+		return vhca_async_qp(vdev, number, VHCA_EVENT_PATH_MIG_ERR);
 	case VHCA_EQE_SRQ_LIMIT:
 		return vhca_async_srq(vdev, number, VHCA_EVENT_SRQ_LIMIT_REACHED);
 	case VHCA_EQE_SRQ_ERR:
@@ -170,6 +175,16 @@ void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number)
 		return vhca_async_port(vdev, number, VHCA_EVENT_PORT_ACTIVE);
 	case VHCA_EQE_PORT_ERR:
 		return vhca_async_port(vdev, number, VHCA_EVENT_PORT_ERR);
+	case VHCA_EQE_LID_CHANGE:
+		return vhca_async_port(vdev, number, VHCA_EVENT_LID_CHANGE);
+	case VHCA_EQE_PKEY_CHANGE:
+		return vhca_async_port(vdev, number, VHCA_EVENT_PKEY_CHANGE);
+	case VHCA_EQE_SM_CHANGE:
+		return vhca_async_port(vdev, number, VHCA_EVENT_SM_CHANGE);
+	case VHCA_EQE_REREGISTER:
+		return vhca_async_port(vdev, number, VHCA_EVENT_CLIENT_REREGISTER);
+	case VHCA_EQE_GID_CHANGE:
+		return vhca_async_port(vdev, number, VHCA_EVENT_GID_CHANGE);
 	case VHCA_EQE_DEVICE_FATAL:
 		return vhca_set_dead(vdev);
 	default:
@@ -177,9 +192,24 @@ void vhca_async_eqe(struct vhca_dev *vdev, u8 type, u32 number)
 	}
 }
 
+/* Up and down have an event each, as their order counts; the rest has one together. */
+static u32 vhca_async_slot(u32 port, unsigned int type)
+{
+	u32 last = VHCA_PORT_EVENTS * port;
+
+	switch (type) {
+	case VHCA_EVENT_PORT_ERR:
+		return last - 2;
+	case VHCA_EVENT_PORT_ACTIVE:
+		return last - 1;
+	default:
+		return last;
+	}
+}
+
 static void vhca_async_broadcast(struct vhca_dev *vdev, u32 port, unsigned int type)
 {
-	u32 i = 2 * port - (type == VHCA_EVENT_PORT_ERR);
+	u32 i = vhca_async_slot(port, type);
 	struct vhca_event_queue *q;
 	struct vhca_ctx *ctx;
 

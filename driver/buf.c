@@ -53,9 +53,8 @@ static struct vhca_buf *vhca_buf_new(unsigned long npages)
 		return NULL;
 	kref_init(&buf->ref);
 	buf->offset = VHCA_PGOFF_NONE;
-	buf->pages = kvmalloc_array(npages, sizeof(*buf->pages),
-				    GFP_KERNEL_ACCOUNT);
-	buf->dma = kvmalloc_array(npages, sizeof(*buf->dma), GFP_KERNEL_ACCOUNT);
+	buf->pages = kvmalloc_array(npages, sizeof(*buf->pages), VHCA_GFP_SIZED);
+	buf->dma = kvmalloc_array(npages, sizeof(*buf->dma), VHCA_GFP_SIZED);
 	if (buf->pages && buf->dma)
 		return buf;
 	vhca_buf_put(buf);
@@ -69,7 +68,7 @@ static int vhca_buf_pages(struct vhca_buf *buf, unsigned long npages)
 	for (; buf->npages < npages; buf->npages++) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		page = alloc_page(VHCA_GFP_SIZED | __GFP_ZERO);
 		if (!page)
 			return -ENOMEM;
 		buf->pages[buf->npages] = page;
@@ -251,13 +250,13 @@ int vhca_plist_alloc(struct vhca_dev *vdev, struct vhca_plist *pl,
 	struct vhca_plist_chunk *c;
 
 	pl->chunks = 0;
-	pl->chunk = kvmalloc_array(n, sizeof(*pl->chunk), GFP_KERNEL);
+	pl->chunk = kvmalloc_array(n, sizeof(*pl->chunk), VHCA_GFP_SIZED);
 	if (!pl->chunk)
 		return -ENOMEM;
 	while (pl->chunks < n) {
 		c = &pl->chunk[pl->chunks];
 		c->list = dma_alloc_coherent(&vdev->pdev->dev, sizeof(*c->list),
-					     &c->dma, GFP_KERNEL);
+					     &c->dma, VHCA_GFP_SIZED);
 		if (!c->list) {
 			vhca_plist_free(vdev, pl);
 			return -ENOMEM;

@@ -21,6 +21,7 @@ static int vhca_channel_release(struct inode *inode, struct file *file)
 	list_del(&q->node);
 	mutex_unlock(&ctx->lock);
 	vhca_event_queue_put(q);
+	vhca_uncharge(ctx, VHCA_KIND_EVENT_FILE, 1);
 	vhca_ctx_put(ctx);
 	return 0;
 }
@@ -34,6 +35,7 @@ static int vhca_async_release(struct inode *inode, struct file *file)
 	vhca_async_unuse(ctx, q);
 	mutex_unlock(&ctx->lock);
 	vhca_event_queue_put(q);
+	vhca_uncharge(ctx, VHCA_KIND_EVENT_FILE, 1);
 	vhca_ctx_put(ctx);
 	return 0;
 }
@@ -86,6 +88,7 @@ int vhca_create_channel(struct vhca_ctx *ctx, struct vhca_call *call)
 	if (!q)
 		return -ENOMEM;
 	q->ctx = ctx;
+	q->number = atomic_inc_return(&ctx->vdev->last_channel);
 	ret = vhca_event_file(call, "[vhca-comp]", &vhca_channel_fops, q);
 	if (ret) {
 		vhca_event_queue_put(q);

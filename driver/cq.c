@@ -287,7 +287,7 @@ static int vhca_cq_destroy(struct vhca_cq *cq, bool cmds)
 	return ret;
 }
 
-/* After synchronize_rcu(): the tasklet is scheduled no more. */
+/* After a grace period: the tasklet is scheduled no more. */
 static void vhca_cq_quiesce(struct vhca_cq *cq)
 {
 	tasklet_kill(&cq->tasklet);
@@ -323,7 +323,7 @@ int vhca_destroy_cq(struct vhca_ctx *ctx, struct vhca_call *call)
 	 * The interrupt handler is a reader of RCU from look-up to tasklet, so
 	 * this waits for it too, and then the work item of async events.
 	 */
-	synchronize_rcu();
+	synchronize_rcu_expedited();
 	flush_work(&ctx->vdev->async_work);
 	vhca_cq_quiesce(cq);
 	arg->comp_events = 0;
@@ -346,7 +346,7 @@ int vhca_cqs_destroy(struct vhca_ctx *ctx, bool cmds)
 	return 0;
 }
 
-/** vhca_cqs_quiesce() - after vhca_cqs_destroy() and synchronize_rcu() */
+/** vhca_cqs_quiesce() - after vhca_cqs_destroy() and a grace period */
 void vhca_cqs_quiesce(struct vhca_ctx *ctx)
 {
 	struct vhca_cq *cq;

@@ -61,21 +61,24 @@ void vhca_ctx_put(struct vhca_ctx *ctx)
 static void vhca_ctx_init(struct vhca_ctx *ctx, struct vhca_dev *vdev)
 {
 	ctx->vdev = vdev;
+	ctx->uid = current_uid();
+	ctx->pid = task_tgid_nr(current);
+	get_task_comm(ctx->comm, current->group_leader);
 	kref_init(&ctx->ref);
 	mutex_init(&ctx->lock);
 	mutex_init(&ctx->bar_lock);
 	INIT_LIST_HEAD(&ctx->channels);
 	INIT_LIST_HEAD(&ctx->asyncs);
-	xa_init_flags(&ctx->uars, XA_FLAGS_ALLOC);
-	xa_init(&ctx->pds);
-	xa_init(&ctx->mrs);
-	xa_init(&ctx->mws);
-	xa_init_flags(&ctx->dms, XA_FLAGS_ALLOC);
-	xa_init(&ctx->cqs);
-	xa_init(&ctx->qps);
-	xa_init(&ctx->srqs);
-	xa_init_flags(&ctx->xrcds, XA_FLAGS_ALLOC1);
-	xa_init_flags(&ctx->bufs, XA_FLAGS_ALLOC);
+	xa_init_flags(&ctx->uars, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->pds, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->mrs, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->mws, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->dms, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->cqs, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->qps, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->srqs, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->xrcds, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&ctx->bufs, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 }
 
 /* Doorbells there move nobody, and the kick that they ask for says EIO. */
@@ -126,6 +129,7 @@ static int vhca_ctx_attach(struct vhca_ctx *ctx)
 	} else if (vdev->soft && !try_module_get(vdev->soft->owner)) {
 		ret = -ENODEV;
 	} else {
+		ctx->number = ++vdev->last_ctx;
 		spin_lock(&vdev->list_lock);
 		list_add_tail(&ctx->node, &vdev->ctxs);
 		spin_unlock(&vdev->list_lock);
@@ -145,8 +149,11 @@ int vhca_open(struct inode *inode, struct file *file)
 	if (!ctx)
 		return -ENOMEM;
 	ctx->mapping = file->f_mapping;
-	ret = vhca_ctx_attach(ctx);
+	ret = vhca_charge(ctx, VHCA_KIND_CONTEXT, 1);
+	if (!ret)
+		ret = vhca_ctx_attach(ctx);
 	if (ret) {
+		vhca_uncharge_all(ctx);
 		__free_page(ctx->dummy);
 		vhca_ctx_put(ctx);
 		return ret;
@@ -229,6 +236,8 @@ void vhca_disassociate(struct vhca_dev *vdev)
 {
 	struct vhca_ctx *ctx;
 
+	/* While the device still answers them. */
+	vhca_clients_remove(vdev);
 	mutex_lock(&vdev->ctx_lock);
 	if (!vdev->disassociated) {
 		WRITE_ONCE(vdev->dead, true);
@@ -291,6 +300,7 @@ int vhca_release(struct inode *inode, struct file *file)
 	vhca_pds_free(ctx);
 	vhca_uars_free(ctx);
 	mutex_unlock(&ctx->lock);
+	vhca_uncharge_all(ctx);
 	xa_destroy(&ctx->bufs);
 	__free_page(ctx->dummy);
 

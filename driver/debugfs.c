@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Counters. They are exact: each is written either under a lock, or
- * by one writer, or for each CPU apart.
+ * Counters, and how many objects there are. Counters are exact: each is written
+ * either under a lock, or by one writer, or for each CPU apart.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -91,6 +91,58 @@ static int vectors_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(vectors);
 
+/* The tables of a context, in the order of vhca_object_names[]. */
+enum { VHCA_TABLES = 10 };
+
+static const char * const vhca_object_names[VHCA_TABLES] = {
+	"uars", "pds", "mrs", "mws", "dms", "cqs", "qps", "srqs", "xrcds", "buffers",
+};
+
+static void vhca_objects_count(struct vhca_ctx *ctx, unsigned int *count)
+{
+	struct xarray *table[VHCA_TABLES] = {
+		&ctx->uars, &ctx->pds, &ctx->mrs, &ctx->mws, &ctx->dms,
+		&ctx->cqs, &ctx->qps, &ctx->srqs, &ctx->xrcds, &ctx->bufs,
+	};
+	unsigned long i;
+	unsigned int t;
+	void *entry;
+
+	for (t = 0; t < VHCA_TABLES; t++)
+		xa_for_each(table[t], i, entry)
+			count[t]++;
+}
+
+/* All contexts together: what files that are open have made. */
+static int objects_show(struct seq_file *m, void *unused)
+{
+	unsigned int count[VHCA_TABLES] = {};
+	unsigned int t, contexts = 0;
+	struct vhca_dev *vdev = m->private;
+	struct vhca_ctx *ctx;
+
+	mutex_lock(&vdev->ctx_lock);
+	list_for_each_entry(ctx, &vdev->ctxs, node) {
+		mutex_lock(&ctx->lock);
+		vhca_objects_count(ctx, count);
+		mutex_unlock(&ctx->lock);
+		contexts++;
+	}
+	mutex_unlock(&vdev->ctx_lock);
+	seq_printf(m, "contexts %u\n", contexts);
+	for (t = 0; t < VHCA_TABLES; t++)
+		seq_printf(m, "%s %u\n", vhca_object_names[t], count[t]);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(objects);
+
+static int limits_show(struct seq_file *m, void *unused)
+{
+	vhca_limits_show(m, m->private);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(limits);
+
 /** vhca_debugfs_init() - the directory of the driver */
 void vhca_debugfs_init(void)
 {
@@ -112,6 +164,11 @@ void vhca_debugfs_add(struct vhca_dev *vdev)
 			    &counters_fops);
 	debugfs_create_file("vectors", 0400, vdev->debugfs, vdev,
 			    &vectors_fops);
+	debugfs_create_file("objects", 0400, vdev->debugfs, vdev,
+			    &objects_fops);
+	debugfs_create_file("limits", 0400, vdev->debugfs, vdev,
+			    &limits_fops);
+	vhca_show_add(vdev, vdev->debugfs);
 }
 
 /** vhca_debugfs_remove() - waits for readers; before the device stops */

@@ -55,9 +55,12 @@ int vhca_alloc_dm(struct vhca_ctx *ctx, struct vhca_call *call)
 		return -ENOMEM;
 	dm->length = arg->length;
 	dm->npages = DIV_ROUND_UP(arg->length, PAGE_SIZE);
-	ret = vhca_dm_cmd(ctx, dm);
+	ret = vhca_charge(ctx, VHCA_KIND_DM, dm->npages);
 	if (ret)
 		goto err_free;
+	ret = vhca_dm_cmd(ctx, dm);
+	if (ret)
+		goto err_uncharge;
 	ret = xa_alloc(&ctx->dms, &dm->number, dm,
 		       XA_LIMIT(0, VHCA_PGOFF_DM_SIZE / stride - 1),
 		       GFP_KERNEL_ACCOUNT);
@@ -70,6 +73,8 @@ int vhca_alloc_dm(struct vhca_ctx *ctx, struct vhca_call *call)
 
 err_cmd:
 	vhca_cmd_undo(ctx->vdev, VHCA_CMD_FREE_DM, dm->hw);
+err_uncharge:
+	vhca_uncharge(ctx, VHCA_KIND_DM, dm->npages);
 err_free:
 	kfree(dm);
 	return ret;
@@ -109,6 +114,7 @@ int vhca_free_dm(struct vhca_ctx *ctx, struct vhca_call *call)
 	if (ret)
 		return ret;
 	xa_erase(&ctx->dms, dm->number);
+	vhca_uncharge(ctx, VHCA_KIND_DM, dm->npages);
 	/* A fault may be looking at it. */
 	kfree_rcu(dm, rcu);
 	return 0;

@@ -118,8 +118,11 @@ static irqreturn_t vhca_irq(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* A hint: the administrator may move the vector elsewhere. */
-static void vhca_vector_spread(struct vhca_vector *vec)
+/*
+ * A hint, no more: a device may deliver each message where it is at work, as long as
+ * nobody says where the vector is to be.
+ */
+static void vhca_vector_hint(struct vhca_vector *vec)
 {
 	struct vhca_dev *vdev = vec->vdev;
 	unsigned int cpu;
@@ -127,7 +130,7 @@ static void vhca_vector_spread(struct vhca_vector *vec)
 	if (!vec->index)
 		return;
 	cpu = cpumask_local_spread(vec->index - 1, dev_to_node(&vdev->pdev->dev));
-	irq_set_affinity_and_hint(vec->irq, cpumask_of(cpu));
+	irq_update_affinity_hint(vec->irq, cpumask_of(cpu));
 }
 
 static int vhca_vector_request(struct vhca_dev *vdev, unsigned int i)
@@ -148,7 +151,7 @@ static int vhca_vector_request(struct vhca_dev *vdev, unsigned int i)
 	ret = request_irq(vec->irq, vhca_irq, IRQF_NO_THREAD, vec->name, vec);
 	if (ret)
 		return ret;
-	vhca_vector_spread(vec);
+	vhca_vector_hint(vec);
 	return 0;
 }
 

@@ -90,14 +90,15 @@ static void vhca_dev_init(struct vhca_dev *vdev, struct pci_dev *pdev)
 {
 	vdev->pdev = pdev;
 	vdev->soft = dev_get_platdata(&pdev->dev);
-	xa_init(&vdev->cqs);
-	xa_init(&vdev->qps);
-	xa_init(&vdev->srqs);
+	xa_init_flags(&vdev->cqs, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&vdev->qps, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&vdev->srqs, XA_FLAGS_ACCOUNT);
 	mutex_init(&vdev->xrc_lock);
 	INIT_LIST_HEAD(&vdev->domains);
 	mutex_init(&vdev->ctx_lock);
 	spin_lock_init(&vdev->list_lock);
 	INIT_LIST_HEAD(&vdev->ctxs);
+	INIT_LIST_HEAD(&vdev->client_node);
 	init_llist_head(&vdev->raised);
 	INIT_WORK(&vdev->async_work, vhca_async_work);
 	INIT_WORK(&vdev->fatal_work, vhca_fatal_work);
@@ -138,6 +139,7 @@ struct vhca_dev *vhca_dev_alloc(struct pci_dev *pdev)
 	}
 
 	vhca_dev_init(vdev, pdev);
+	vdev->index = minor;
 	vdev->dev.devt = vhca_devt + minor;
 	ret = dev_set_name(&vdev->dev, "vhca%d", minor);
 	if (ret) {

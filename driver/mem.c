@@ -71,8 +71,7 @@ static int vhca_mem_pin_all(struct vhca_mem *mem, unsigned long addr)
 		addr += (unsigned long)n << PAGE_SHIFT;
 		ret = sg_alloc_append_table_from_pages(&mem->sgt, pages, n, 0,
 						       (unsigned long)n << PAGE_SHIFT,
-						       UINT_MAX, left,
-						       GFP_KERNEL_ACCOUNT);
+						       UINT_MAX, left, VHCA_GFP_SIZED);
 		if (ret)
 			unpin_user_pages(pages, n);
 		cond_resched();

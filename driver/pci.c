@@ -272,6 +272,7 @@ static int vhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = vhca_dev_register(vdev);
 	if (ret)
 		goto err_stop;
+	vhca_clients_add(vdev);
 	return 0;
 
 err_stop:

@@ -180,6 +180,7 @@ static void vhca_hw_qp_free(struct kref *ref)
 static void vhca_qp_free(struct vhca_ctx *ctx, struct vhca_qp *qp)
 {
 	vhca_qp_use(qp, -1);
+	vhca_uncharge(ctx, VHCA_KIND_MCAST, qp->mcast);
 	vhca_buf_unmap(ctx->vdev, qp->buf);
 	vhca_buf_put(qp->buf);
 	if (qp->slot)
@@ -444,8 +445,8 @@ int vhca_destroy_qp(struct vhca_ctx *ctx, struct vhca_call *call)
 	ret = vhca_qp_leave(ctx->vdev, qp, true);
 	if (ret)
 		return ret;
-	/* No handler has it in hand; then no work item has. */
-	synchronize_rcu();
+	/* No handler has it in hand; then no work item has. Connections come and go. */
+	synchronize_rcu_expedited();
 	flush_work(&ctx->vdev->async_work);
 	arg->async_events = vhca_qp_remove(ctx, qp);
 	return 0;
@@ -466,7 +467,7 @@ int vhca_qps_destroy(struct vhca_ctx *ctx, bool cmds)
 	return 0;
 }
 
-/** vhca_qps_quiesce() - after vhca_qps_destroy() and synchronize_rcu() */
+/** vhca_qps_quiesce() - after vhca_qps_destroy() and a grace period */
 void vhca_qps_quiesce(struct vhca_ctx *ctx)
 {
 	struct vhca_qp *qp;

@@ -4,7 +4,12 @@
  * transitions, the attributes that each requires and allows, and the values of
  * attributes.
  */
+#include <linux/capability.h>
+
 #include "vhca.h"
+
+/* A controlled Q_Key: a sender cannot name it, but have it. */
+#define VHCA_QKEY_CONTROLLED	0x80000000u
 
 struct vhca_transition {
 	u8 from;
@@ -174,7 +179,8 @@ static bool vhca_qp_values(const struct vhca_caps *caps, u32 mask,
  * @type: of the QP.
  * @now: the QP as the device has it.
  *
- * Return: 0, -EINVAL, or -EOPNOTSUPP for alternate paths.
+ * Return: 0, -EINVAL, -EOPNOTSUPP for alternate paths, or -EPERM for a controlled Q_Key
+ * without CAP_NET_RAW, as in the kernel's InfiniBand stack.
  */
 int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg, u8 type,
 		  const struct vhca_prm_qp *now)
@@ -191,5 +197,8 @@ int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg, u8 typ
 			 arg->qpn, arg->mask);
 		return -EINVAL;
 	}
+	if (arg->mask & VHCA_QP_QKEY && arg->attr.qkey & VHCA_QKEY_CONTROLLED &&
+	    !capable(CAP_NET_RAW))
+		return -EPERM;
 	return 0;
 }

@@ -4,8 +4,18 @@
  */
 #include "vhca.h"
 
-static int vhca_cmd_query(struct vhca_dev *vdev, u16 opcode, u32 port,
-			  u32 index, struct vhca_cmd_done *done)
+/**
+ * vhca_cmd_query() - ask the device about a port
+ * @vdev: the device.
+ * @opcode: what is asked.
+ * @port: of which port.
+ * @index: which entry of the table.
+ * @done: the answer.
+ *
+ * Return: as vhca_cmd().
+ */
+int vhca_cmd_query(struct vhca_dev *vdev, u16 opcode, u32 port, u32 index,
+		   struct vhca_cmd_done *done)
 {
 	struct vhca_cmd cmd = {
 		.object = {
@@ -45,11 +55,11 @@ int vhca_query_device(struct vhca_ctx *ctx, struct vhca_call *call)
 		.vendor_id		= vdev->pdev->vendor,
 		.vendor_part_id		= vdev->pdev->device,
 		.hw_ver			= vdev->pdev->revision,
-		.max_qp			= caps->max_qp,
-		.max_cq			= caps->max_cq,
-		.max_mr			= caps->max_mkey,
-		.max_pd			= caps->max_pd,
-		.max_uar		= caps->max_uar,
+		.max_qp			= vhca_limit(VHCA_KIND_QP, caps->max_qp),
+		.max_cq			= vhca_limit(VHCA_KIND_CQ, caps->max_cq),
+		.max_mr			= vhca_limit(VHCA_KIND_MR, caps->max_mkey),
+		.max_pd			= vhca_limit(VHCA_KIND_PD, caps->max_pd),
+		.max_uar		= vhca_limit(VHCA_KIND_UAR, caps->max_uar),
 		.max_cqe		= 1 << caps->max_cq_shift,
 		.max_qp_send_shift	= caps->max_sq_shift,
 		.max_qp_recv_shift	= caps->max_rq_shift,
@@ -62,15 +72,19 @@ int vhca_query_device(struct vhca_ctx *ctx, struct vhca_call *call)
 		.num_ports		= caps->num_ports,
 		.max_pkeys		= caps->max_pkeys,
 		.local_ca_ack_delay	= caps->ack_delay,
-		.max_srq		= caps->max_srq,
+		.max_srq		= vhca_limit(VHCA_KIND_SRQ, caps->max_srq),
 		.max_srq_shift		= caps->max_srq_shift,
 		.max_srq_sge		= caps->max_srq_sge,
-		.max_xrcd		= caps->max_xrcd,
+		.max_xrcd		= vhca_limit(VHCA_KIND_XRCD, caps->max_xrcd),
 		.max_mcast_grp		= caps->max_mcast_grp,
 		.max_mcast_qp_attach	= caps->max_mcast_qp,
 		.max_cq_count		= caps->max_cq_count,
 		.max_cq_period		= caps->max_cq_period,
-		.dm_size		= (u64)caps->dm_pages << PAGE_SHIFT,
+		.dm_size		= (u64)vhca_limit(VHCA_KIND_DM, caps->dm_pages) <<
+					  PAGE_SHIFT,
+		.max_mw			= vhca_limit(VHCA_KIND_MW, caps->max_mkey),
+		.max_mcast_attach	= vhca_limit(VHCA_KIND_MCAST,
+						     caps->max_mcast_grp * caps->max_mcast_qp),
 	};
 	return 0;
 }

@@ -272,8 +272,8 @@ int vhca_destroy_srq(struct vhca_ctx *ctx, struct vhca_call *call)
 	ret = vhca_srq_destroy(ctx, srq, true);
 	if (ret)
 		return ret;
-	/* No handler has it in hand; then no work item has. */
-	synchronize_rcu();
+	/* No handler has it in hand; then no work item has. Connections come and go. */
+	synchronize_rcu_expedited();
 	flush_work(&ctx->vdev->async_work);
 	arg->async_events = vhca_srq_remove(ctx, srq);
 	return 0;
@@ -294,7 +294,7 @@ int vhca_srqs_destroy(struct vhca_ctx *ctx, bool cmds)
 	return 0;
 }
 
-/** vhca_srqs_quiesce() - after vhca_srqs_destroy() and synchronize_rcu() */
+/** vhca_srqs_quiesce() - after vhca_srqs_destroy() and a grace period */
 void vhca_srqs_quiesce(struct vhca_ctx *ctx)
 {
 	struct vhca_srq *srq;

@@ -15,6 +15,8 @@ static int vhca_uar_cmd(struct vhca_ctx *ctx, struct vhca_uar *uar)
 	struct vhca_cmd cmd = {};
 	int ret;
 
+	/* The device shares its time between those who have another number. */
+	cmd.object.number = cpu_to_be32(from_kuid(&init_user_ns, current_uid()));
 	ret = vhca_cmd(vdev, VHCA_CMD_ALLOC_UAR, &cmd, &done);
 	if (ret == -ENOMEM && done.status == VHCA_CMD_NO_RESOURCE)
 		return -ENOSPC;

@@ -18,7 +18,8 @@ enum vhca_mode {
 
 /*
  * @prepare is called first, with nothing held: it looks at the argument and pins what
- * that names. @first is the size of a structure that has grown before it did.
+ * that names. @first is the size of a structure that has grown before it did. @makes
+ * and @ends: which object there is one more of, or one less, when the call succeeds.
  */
 struct vhca_ioctl {
 	int (*prepare)(struct vhca_ctx *ctx, struct vhca_call *call);
@@ -26,7 +27,12 @@ struct vhca_ioctl {
 	u16 size;
 	u16 first;
 	u8 mode;
+	u8 makes;
+	u8 ends;
 };
+
+#define MAKES(kind)	.makes = VHCA_KIND_##kind
+#define ENDS(kind)	.ends = VHCA_KIND_##kind
 
 #define VHCA_IOCTL(name, fn, what, ...)				\
 	[_IOC_NR(VHCA_IOC_##name)] = {				\
@@ -41,44 +47,44 @@ static const struct vhca_ioctl vhca_ioctls[] = {
 	VHCA_IOCTL(QUERY_PORT, vhca_query_port, VHCA_DEVICE),
 	VHCA_IOCTL(QUERY_GID, vhca_query_gid, VHCA_DEVICE),
 	VHCA_IOCTL(QUERY_PKEY, vhca_query_pkey, VHCA_DEVICE),
-	VHCA_IOCTL(OPEN_ASYNC, vhca_open_async, VHCA_OBJECTS),
-	VHCA_IOCTL(ALLOC_UAR, vhca_alloc_uar, VHCA_OBJECTS),
-	VHCA_IOCTL(FREE_UAR, vhca_free_uar, VHCA_OBJECTS),
-	VHCA_IOCTL(ALLOC_PD, vhca_alloc_pd, VHCA_OBJECTS),
-	VHCA_IOCTL(FREE_PD, vhca_free_pd, VHCA_OBJECTS),
-	VHCA_IOCTL(REG_MR, vhca_reg_mr, VHCA_ALONE),
-	VHCA_IOCTL(DEREG_MR, vhca_dereg_mr, VHCA_OBJECTS),
-	VHCA_IOCTL(CREATE_CHANNEL, vhca_create_channel, VHCA_OBJECTS),
+	VHCA_IOCTL(OPEN_ASYNC, vhca_open_async, VHCA_OBJECTS, MAKES(EVENT_FILE)),
+	VHCA_IOCTL(ALLOC_UAR, vhca_alloc_uar, VHCA_OBJECTS, MAKES(UAR)),
+	VHCA_IOCTL(FREE_UAR, vhca_free_uar, VHCA_OBJECTS, ENDS(UAR)),
+	VHCA_IOCTL(ALLOC_PD, vhca_alloc_pd, VHCA_OBJECTS, MAKES(PD)),
+	VHCA_IOCTL(FREE_PD, vhca_free_pd, VHCA_OBJECTS, ENDS(PD)),
+	VHCA_IOCTL(REG_MR, vhca_reg_mr, VHCA_ALONE, MAKES(MR)),
+	VHCA_IOCTL(DEREG_MR, vhca_dereg_mr, VHCA_OBJECTS, ENDS(MR)),
+	VHCA_IOCTL(CREATE_CHANNEL, vhca_create_channel, VHCA_OBJECTS, MAKES(EVENT_FILE)),
 	VHCA_IOCTL(DESTROY_CHANNEL, vhca_destroy_channel, VHCA_OBJECTS),
-	VHCA_IOCTL(CREATE_CQ, vhca_create_cq, VHCA_OBJECTS,
+	VHCA_IOCTL(CREATE_CQ, vhca_create_cq, VHCA_OBJECTS, MAKES(CQ),
 		   .prepare = vhca_prepare_cq, .first = 48),
 	VHCA_IOCTL(RESIZE_CQ, vhca_resize_cq, VHCA_OBJECTS,
 		   .prepare = vhca_prepare_resize_cq),
 	VHCA_IOCTL(MODIFY_CQ, vhca_modify_cq, VHCA_OBJECTS),
-	VHCA_IOCTL(DESTROY_CQ, vhca_destroy_cq, VHCA_OBJECTS),
-	VHCA_IOCTL(OPEN_XRCD, vhca_open_xrcd, VHCA_OBJECTS),
-	VHCA_IOCTL(CLOSE_XRCD, vhca_close_xrcd, VHCA_OBJECTS),
-	VHCA_IOCTL(CREATE_SRQ, vhca_create_srq, VHCA_OBJECTS,
+	VHCA_IOCTL(DESTROY_CQ, vhca_destroy_cq, VHCA_OBJECTS, ENDS(CQ)),
+	VHCA_IOCTL(OPEN_XRCD, vhca_open_xrcd, VHCA_OBJECTS, MAKES(XRCD)),
+	VHCA_IOCTL(CLOSE_XRCD, vhca_close_xrcd, VHCA_OBJECTS, ENDS(XRCD)),
+	VHCA_IOCTL(CREATE_SRQ, vhca_create_srq, VHCA_OBJECTS, MAKES(SRQ),
 		   .prepare = vhca_prepare_srq),
 	VHCA_IOCTL(MODIFY_SRQ, vhca_modify_srq, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_SRQ, vhca_query_srq, VHCA_OBJECTS),
-	VHCA_IOCTL(DESTROY_SRQ, vhca_destroy_srq, VHCA_OBJECTS),
-	VHCA_IOCTL(CREATE_QP, vhca_create_qp, VHCA_OBJECTS,
+	VHCA_IOCTL(DESTROY_SRQ, vhca_destroy_srq, VHCA_OBJECTS, ENDS(SRQ)),
+	VHCA_IOCTL(CREATE_QP, vhca_create_qp, VHCA_OBJECTS, MAKES(QP),
 		   .prepare = vhca_prepare_qp, .first = 56),
-	VHCA_IOCTL(OPEN_QP, vhca_open_qp, VHCA_OBJECTS),
+	VHCA_IOCTL(OPEN_QP, vhca_open_qp, VHCA_OBJECTS, MAKES(QP)),
 	VHCA_IOCTL(MODIFY_QP, vhca_modify_qp, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_QP, vhca_query_qp, VHCA_OBJECTS),
-	VHCA_IOCTL(DESTROY_QP, vhca_destroy_qp, VHCA_OBJECTS),
+	VHCA_IOCTL(DESTROY_QP, vhca_destroy_qp, VHCA_OBJECTS, ENDS(QP)),
 	VHCA_IOCTL(ATTACH_MCAST, vhca_attach_mcast, VHCA_OBJECTS),
 	VHCA_IOCTL(DETACH_MCAST, vhca_detach_mcast, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_PD, vhca_query_pd, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_MR, vhca_query_mr, VHCA_OBJECTS),
 	VHCA_IOCTL(REREG_MR, vhca_rereg_mr, VHCA_ALONE),
-	VHCA_IOCTL(REG_DMABUF_MR, vhca_reg_dmabuf_mr, VHCA_OBJECTS),
-	VHCA_IOCTL(REG_DM_MR, vhca_reg_dm_mr, VHCA_OBJECTS),
-	VHCA_IOCTL(REG_NULL_MR, vhca_reg_null_mr, VHCA_OBJECTS),
-	VHCA_IOCTL(ALLOC_MW, vhca_alloc_mw, VHCA_OBJECTS),
-	VHCA_IOCTL(FREE_MW, vhca_free_mw, VHCA_OBJECTS),
+	VHCA_IOCTL(REG_DMABUF_MR, vhca_reg_dmabuf_mr, VHCA_OBJECTS, MAKES(MR)),
+	VHCA_IOCTL(REG_DM_MR, vhca_reg_dm_mr, VHCA_OBJECTS, MAKES(MR)),
+	VHCA_IOCTL(REG_NULL_MR, vhca_reg_null_mr, VHCA_OBJECTS, MAKES(MR)),
+	VHCA_IOCTL(ALLOC_MW, vhca_alloc_mw, VHCA_OBJECTS, MAKES(MW)),
+	VHCA_IOCTL(FREE_MW, vhca_free_mw, VHCA_OBJECTS, ENDS(MW)),
 	VHCA_IOCTL(ALLOC_DM, vhca_alloc_dm, VHCA_OBJECTS),
 	VHCA_IOCTL(QUERY_DM, vhca_query_dm, VHCA_OBJECTS),
 	VHCA_IOCTL(FREE_DM, vhca_free_dm, VHCA_OBJECTS),
@@ -130,12 +136,15 @@ static int vhca_ioctl_held(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
 static int vhca_ioctl_run(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
 			  struct vhca_call *call)
 {
-	int ret = 0;
+	int ret = vhca_charge(ctx, ioc->makes, 1);
 
+	if (ret)
+		return ret;
 	if (ioc->prepare)
 		ret = vhca_dead(ctx->vdev) ? -EIO : ioc->prepare(ctx, call);
 	if (!ret)
 		ret = vhca_ioctl_held(ctx, ioc, call);
+	vhca_uncharge(ctx, ret ? ioc->makes : ioc->ends, 1);
 	/* An object that was made of it has a reference of its own. */
 	vhca_buf_put(call->buf);
 	vhca_domain_free(call->domain);

@@ -3,11 +3,13 @@
  * What the files of the driver share.
  *
  * Locks, outermost first:
+ *   vhca_clients_lock	calls of other modules that hear of functions
  *   vhca_dev.ctx_lock	opening, last close and disassociation
  *   vhca_dev.srcu	read side: an ioctl that may use the device; never held
  *			while user memory is touched
  *   vhca_ctx.lock	the objects of a context, their users and slots
  *   vhca_dev.xrc_lock	what contexts share: XRC domains, and who has which QP
+ *   vhca_admin.caller	who has the device execute a command, if that is software
  *   vhca_ctx.bar_lock	a fault on a page of the BAR against its disappearance
  *   vhca_dev.list_lock	the list of contexts and their async event queues, for those
  *			who broadcast
@@ -31,6 +33,7 @@
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
 #include <linux/semaphore.h>
+#include <linux/seq_file.h>
 #include <linux/srcu.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -44,6 +47,7 @@
 /* The page of the programming model is the page that is mapped and pinned. */
 static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
 
+#define VHCA_PORT_EVENTS	3		/* of a port: down, up, all else */
 #define VHCA_ADMIN_SHIFT	6
 #define VHCA_ADMIN_ENTRIES	BIT(VHCA_ADMIN_SHIFT)
 #define VHCA_EQ_SHIFT		12
@@ -51,6 +55,9 @@ static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
 #define VHCA_MAX_DEVICES	64
 #define VHCA_TIMEOUT		(60 * HZ)	/* for the device to answer */
 #define VHCA_RESET_TIMEOUT	(5 * HZ)
+
+/* Of a size that user space chose: that there is not as much is for its ears alone. */
+#define VHCA_GFP_SIZED		(GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
 
 /* mmap offsets, in pages: buffers by their number, then UAR pages, device memory. */
 #define VHCA_PGOFF_BUF_MAX	0x00ffffff
@@ -108,6 +115,7 @@ struct vhca_cmd_wait {
 
 struct vhca_admin {
 	raw_spinlock_t lock;		/* both rings and @wait */
+	struct mutex caller;		/* from posting to the device's look */
 	struct semaphore slots;		/* free entries */
 	struct vhca_cmd *sq;
 	struct vhca_cmd_done *cq;
@@ -142,6 +150,24 @@ struct vhca_eq {
 	u64 async_eqes;
 };
 
+/* What is limited, see limit.c. */
+enum vhca_kind {
+	VHCA_KIND_NONE,
+	VHCA_KIND_CONTEXT,
+	VHCA_KIND_UAR,
+	VHCA_KIND_PD,
+	VHCA_KIND_MR,
+	VHCA_KIND_MW,
+	VHCA_KIND_DM,			/* pages */
+	VHCA_KIND_CQ,
+	VHCA_KIND_SRQ,
+	VHCA_KIND_QP,
+	VHCA_KIND_XRCD,
+	VHCA_KIND_MCAST,		/* QPs in groups */
+	VHCA_KIND_EVENT_FILE,
+	VHCA_KINDS
+};
+
 struct vhca_dev {
 	struct pci_dev *pdev;
 	struct device dev;
@@ -167,6 +193,8 @@ struct vhca_dev {
 	bool dead;			/* set once; see vhca_dead() */
 	bool disassociated;		/* under @ctx_lock */
 	struct mutex ctx_lock;		/* open, last close, disassociation */
+	u32 last_ctx;			/* under @ctx_lock */
+	atomic_t last_channel;
 	spinlock_t list_lock;		/* @ctxs and their asyncs, for broadcasts */
 	struct list_head ctxs;		/* writers hold both locks */
 
@@ -175,6 +203,10 @@ struct vhca_dev {
 	struct work_struct async_work;
 	struct work_struct fatal_work;
 
+	struct list_head client_node;	/* while clients know of it */
+	u32 index;			/* N of vhcaN */
+
+	atomic_t used[VHCA_KINDS];
 	struct vhca_stats __percpu *stats;
 	struct dentry *debugfs;
 };
@@ -241,8 +273,8 @@ struct vhca_event_queue {
 	struct vhca_ctx *ctx;		/* valid while the file is open */
 	struct list_head node;		/* in the context: under its lock */
 	unsigned int users;		/* CQs; async: all objects, the file; likewise */
-	u32 number;			/* async: in the file */
-	struct vhca_event device[];	/* async: that it is gone, then two of each port */
+	u32 number;			/* async: in the file; channel: on the device */
+	struct vhca_event device[];	/* async: that it is gone, then those of each port */
 };
 
 /* Async events of an object on their way from interrupt to process context. */
@@ -257,10 +289,15 @@ struct vhca_ctx {
 	struct kref ref;		/* device file and event files */
 	struct vhca_dev *vdev;
 	struct address_space *mapping;
+	u32 number;			/* as are those that follow: whose it is, for reading */
+	kuid_t uid;
+	pid_t pid;
+	char comm[TASK_COMM_LEN];
 	struct page *dummy;		/* stands in for pages of BAR2 that are gone */
 	struct list_head node;
 	struct mutex lock;		/* objects, their users and slots */
 	struct mutex bar_lock;		/* what is gone from BAR2 against faults */
+	atomic_t used[VHCA_KINDS];
 	struct list_head channels;
 	struct list_head asyncs;	/* writers: vhca_dev.list_lock, too */
 	bool async_opened;
@@ -394,6 +431,7 @@ struct vhca_qp {
 	struct vhca_hw_qp *hw;
 	u32 slot;
 	u32 bf_slot;			/* or zero */
+	unsigned int mcast;		/* groups that it is attached to */
 	struct vhca_pd *pd;
 	struct vhca_cq *send_cq;
 	struct vhca_cq *recv_cq;
@@ -510,6 +548,13 @@ int vhca_release(struct inode *inode, struct file *file);
 void vhca_ctx_get(struct vhca_ctx *ctx);
 void vhca_ctx_put(struct vhca_ctx *ctx);
 
+/* limit.c */
+int vhca_charge(struct vhca_ctx *ctx, enum vhca_kind kind, unsigned int n);
+void vhca_uncharge(struct vhca_ctx *ctx, enum vhca_kind kind, unsigned int n);
+void vhca_uncharge_all(struct vhca_ctx *ctx);
+u32 vhca_limit(enum vhca_kind kind, u32 device_max);
+void vhca_limits_show(struct seq_file *m, struct vhca_dev *vdev);
+
 /* mmap.c */
 int vhca_mmap(struct file *file, struct vm_area_struct *vma);
 int vhca_offset_add(struct vhca_ctx *ctx, struct vhca_buf *buf);
@@ -536,6 +581,8 @@ int vhca_open_async(struct vhca_ctx *ctx, struct vhca_call *call);
 struct vhca_event_queue *vhca_channel_get(struct vhca_ctx *ctx, int fd);
 
 /* query.c */
+int vhca_cmd_query(struct vhca_dev *vdev, u16 opcode, u32 port, u32 index,
+		   struct vhca_cmd_done *done);
 int vhca_query_pkeys(struct vhca_dev *vdev);
 int vhca_query_device(struct vhca_ctx *ctx, struct vhca_call *call);
 int vhca_query_port(struct vhca_ctx *ctx, struct vhca_call *call);
@@ -670,6 +717,13 @@ int vhca_query_qp(struct vhca_ctx *ctx, struct vhca_call *call);
 /* qp_state.c */
 int vhca_qp_check(struct vhca_ctx *ctx, const struct vhca_modify_qp *arg, u8 type,
 		  const struct vhca_prm_qp *now);
+
+/* show.c */
+void vhca_show_add(struct vhca_dev *vdev, struct dentry *parent);
+
+/* client.c */
+void vhca_clients_add(struct vhca_dev *vdev);
+void vhca_clients_remove(struct vhca_dev *vdev);
 
 /* debugfs.c */
 void vhca_debugfs_init(void);
