@@ -18,6 +18,8 @@ static enum element element_of(uint32_t type)
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_COMM_EST:
 	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return ELEMENT_QP;
 	case IBV_EVENT_SRQ_ERR:

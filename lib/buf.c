@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * buf.c: the memory of queues: the kernel's, mapped, or that of a parent domain's
- * allocator, which the kernel is told of when the queue is created.
+ * allocator or of the process, which the kernel is told of with the queue.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -55,29 +55,33 @@ int vhca_buf_ask(struct vhca_buf *buf, struct ibv_pd *pd, size_t size, uint64_t 
 }
 
 /**
- * vhca_buf_reserve - reserve the addresses for a queue, unless an allocator gave them
- * @buf: from vhca_buf_ask()
- * @size: bytes that vhca_buf_map() will map there
+ * vhca_buf_own - memory of the process for a queue, unless an allocator gave it
+ * @buf: from vhca_buf_ask(). The kernel is told its address, as with an allocator, and
+ *	charges it to RLIMIT_MEMLOCK.
+ * @size: bytes
  *
  * Return: 0 or an errno value.
  */
-int vhca_buf_reserve(struct vhca_buf *buf, size_t size)
+int vhca_buf_own(struct vhca_buf *buf, size_t size)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *addr;
 
-	if (buf->addr)
+	if (buf->type)
 		return 0;
-	addr = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size = (size + page - 1) & ~(page - 1);
+	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (addr == MAP_FAILED)
 		return errno;
 	buf->addr = addr;
 	buf->size = size;
-	return 0;
+	/* Like a mapping of the kernel's; else a child's first write would part them. */
+	return madvise(addr, size, MADV_DONTFORK) ? errno : 0;
 }
 
 /**
  * vhca_buf_map - map a queue's memory, unless an allocator gave it
- * @buf: from vhca_buf_ask(), perhaps with addresses from vhca_buf_reserve()
+ * @buf: from vhca_buf_ask()
  * @context: the context
  * @offset: the kernel's
  * @size: the kernel's; zero: there is no queue
@@ -91,8 +95,7 @@ int vhca_buf_map(struct vhca_buf *buf, struct ibv_context *context, uint64_t off
 
 	if (buf->type || !size)
 		return 0;
-	addr = mmap(buf->addr, size, PROT_READ | PROT_WRITE,
-		    buf->addr ? MAP_SHARED | MAP_FIXED : MAP_SHARED, context->cmd_fd,
+	addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, context->cmd_fd,
 		    (off_t)offset);
 	if (addr == MAP_FAILED)
 		return errno;

@@ -91,7 +91,7 @@ VHCA_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq
 		return -1;
 	/* The CQ cannot go before this event is acknowledged. */
 	cq = (struct vhca_cq *)(uintptr_t)event.cookie;
-	__atomic_fetch_add(&cq->arm_sn, 1, __ATOMIC_RELAXED);
+	vhca_cq_fired(cq);
 	*ibcq = &cq->ibv;
 	*cq_context = cq->ibv.cq_context;
 	return 0;

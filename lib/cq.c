@@ -207,26 +207,20 @@ struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
 }
 
 /*
- * The CQ's lock is held, so that nobody polls. What the kernel has done cannot be
- * taken back, so the address space for the new ring is there before; when mapping it
- * fails all the same, the CQ can only be destroyed.
+ * The CQ's lock is held, so that nobody polls. The new ring is memory that is here
+ * already: were it the kernel's, mapping it could fail when there is no way back.
  */
 static int cq_resize(struct vhca_cq *cq, uint32_t cqe, struct vhca_buf *buf)
 {
-	struct ibv_context *context = cq->ibv.context;
 	struct vhca_resize_cq cmd = {
 		.cqn = cq->ibv.handle,
 		.cqe = cqe,
-		.buf_addr = buf->type ? (uintptr_t)buf->addr : 0,
+		.buf_addr = (uintptr_t)buf->addr,
 	};
 	struct vhca_buf old = cq->buf;
 	int err;
 
-	err = vhca_buf_reserve(buf, ring_size(cqe));
-	if (!err)
-		err = vhca_ioctl(context, VHCA_IOC_RESIZE_CQ, &cmd);
-	if (!err)
-		err = vhca_buf_map(buf, context, cmd.buf_offset, cmd.buf_size);
+	err = vhca_ioctl(cq->ibv.context, VHCA_IOC_RESIZE_CQ, &cmd);
 	if (err)
 		return err;
 	cq->buf = *buf;
@@ -248,9 +242,12 @@ VHCA_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	err = vhca_buf_ask(&buf, pd, ring_size((uint32_t)cqe), VHCA_RESOURCE_CQ);
 	if (err)
 		return err;
-	vhca_lock(&cq->lock);
-	err = cq_resize(cq, (uint32_t)cqe, &buf);
-	vhca_unlock(&cq->lock);
+	err = vhca_buf_own(&buf, ring_size((uint32_t)cqe));
+	if (!err) {
+		vhca_lock(&cq->lock);
+		err = cq_resize(cq, (uint32_t)cqe, &buf);
+		vhca_unlock(&cq->lock);
+	}
 	/* The old one, or the new one that did not do. */
 	vhca_buf_release(&buf);
 	return err;

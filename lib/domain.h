@@ -61,7 +61,7 @@ int vhca_parent_domain_free(struct vhca_pd *pd);
  * @addr: NULL until it is there.
  * @size: bytes.
  * @domain: parent domain that the queue was made with, or NULL.
- * @type: VHCA_RESOURCE_* when @domain's allocator gave it; 0: mapped.
+ * @type: VHCA_RESOURCE_* when @domain's allocator gave it; 0: to be unmapped.
  */
 struct vhca_buf {
 	void *addr;
@@ -71,7 +71,7 @@ struct vhca_buf {
 };
 
 int vhca_buf_ask(struct vhca_buf *buf, struct ibv_pd *pd, size_t size, uint64_t type);
-int vhca_buf_reserve(struct vhca_buf *buf, size_t size);
+int vhca_buf_own(struct vhca_buf *buf, size_t size);
 int vhca_buf_map(struct vhca_buf *buf, struct ibv_context *context, uint64_t offset,
 		 uint64_t size);
 void vhca_buf_release(struct vhca_buf *buf);

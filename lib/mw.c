@@ -57,7 +57,7 @@ int vhca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 	struct ibv_send_wr *bad;
 	int err;
 
-	err = vhca_post_send(qp, &wr, &bad);
+	err = vhca_post_sends(qp, &wr, &bad, IBV_MW_TYPE_1);
 	if (!err)
 		mw->rkey = wr.bind_mw.rkey;
 	return err;

@@ -28,7 +28,7 @@ static uint32_t arm_word(const struct vhca_cq *cq, uint32_t sn, int solicited_on
 static bool arm(struct vhca_cq *cq, int solicited_only)
 {
 	struct vhca_cq_dbr *dbr = cq->slot.record;
-	uint32_t sn = __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED) & VHCA_ARM_SN_MASK;
+	uint32_t sn = __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED);
 
 	cq->armed = arm_word(cq, sn, solicited_only);
 	__atomic_store_n(&dbr->arm, htobe32(cq->armed), __ATOMIC_RELAXED);
@@ -39,6 +39,21 @@ static bool arm(struct vhca_cq *cq, int solicited_only)
 	vhca_slot_ring(&cq->slot, (uint64_t)cq->armed << VHCA_DB_ARM_SHIFT |
 				  (uint64_t)cq->ibv.handle << VHCA_DB_NUM_SHIFT);
 	return true;
+}
+
+/**
+ * vhca_cq_fired - an event of a CQ was read
+ * @cq: CQ
+ *
+ * The next arm is a new one if the last has fired. It did not when the event came
+ * by itself, or a second time.
+ */
+void vhca_cq_fired(struct vhca_cq *cq)
+{
+	const struct vhca_cq_dbr *dbr = cq->slot.record;
+	uint32_t fired = be32toh(__atomic_load_n(&dbr->fired, __ATOMIC_RELAXED));
+
+	__atomic_store_n(&cq->arm_sn, (fired + 1) & VHCA_ARM_SN_MASK, __ATOMIC_RELAXED);
 }
 
 int vhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

@@ -13,6 +13,7 @@ _Static_assert((int)VHCA_CQE_REM_INV_REQ_ERR == (int)IBV_WC_REM_INV_REQ_ERR, "st
 _Static_assert((int)VHCA_CQE_REM_ACCESS_ERR == (int)IBV_WC_REM_ACCESS_ERR, "status");
 _Static_assert((int)VHCA_CQE_REM_OP_ERR == (int)IBV_WC_REM_OP_ERR, "status");
 _Static_assert((int)VHCA_CQE_RNR_RETRY_EXC_ERR == (int)IBV_WC_RNR_RETRY_EXC_ERR, "status");
+_Static_assert((int)VHCA_CQE_TM_RNDV_INCOMPLETE == (int)IBV_WC_TM_RNDV_INCOMPLETE, "status");
 
 /**
  * vhca_cq_peek - the next CQE, when there is one
@@ -144,8 +145,8 @@ int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_
 
 enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe)
 {
-	return cqe->status < IBV_WC_GENERAL_ERR ? (enum ibv_wc_status)cqe->status :
-						  IBV_WC_GENERAL_ERR;
+	return cqe->status <= IBV_WC_TM_RNDV_INCOMPLETE ? (enum ibv_wc_status)cqe->status :
+							  IBV_WC_GENERAL_ERR;
 }
 
 unsigned int vhca_cqe_wc_flags(const struct vhca_cqe *cqe)

@@ -142,8 +142,14 @@ static int build_dest(struct vhca_qp *qp, void *seg, const struct ibv_send_wr *w
 	return 0;
 }
 
+/* Each type of windows is bound by its own call. */
+static bool binds_other(const struct ibv_send_wr *wr, enum ibv_mw_type type)
+{
+	return wr->opcode == IBV_WR_BIND_MW && wr->bind_mw.mw && wr->bind_mw.mw->type != type;
+}
+
 /* One WQE at the producer index. On an error nothing was posted. */
-static int post_one(struct vhca_qp *qp, const struct ibv_send_wr *wr)
+static int post_one(struct vhca_qp *qp, const struct ibv_send_wr *wr, enum ibv_mw_type type)
 {
 	const struct send_op *op = find_op(qp, wr);
 	struct vhca_sq *sq = &qp->sq;
@@ -151,7 +157,7 @@ static int post_one(struct vhca_qp *qp, const struct ibv_send_wr *wr)
 	void *dest;
 	int err;
 
-	if (!op)
+	if (!op || binds_other(wr, type))
 		return EINVAL;
 	if (vhca_sq_full(sq))
 		return ENOMEM;
@@ -250,7 +256,17 @@ const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from)
 	return &qp->slot;
 }
 
-int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+/**
+ * vhca_post_sends - post a list of WRs
+ * @ibqp: QP
+ * @wr: the first
+ * @bad_wr: set to the first that was not posted, on an error
+ * @type: of the windows that they may bind
+ *
+ * Return: 0 or an errno value.
+ */
+int vhca_post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		    enum ibv_mw_type type)
 {
 	struct vhca_qp *qp = to_vqp(ibqp);
 	const struct vhca_slot *slot = &qp->slot;
@@ -265,7 +281,7 @@ int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	vhca_lock(&qp->sq.lock);
 	from = qp->sq.pi;
 	for (; wr; wr = wr->next) {
-		err = post_one(qp, wr);
+		err = post_one(qp, wr, type);
 		if (err)
 			break;
 	}
@@ -281,6 +297,11 @@ int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		return EIO;
 	}
 	return err;
+}
+
+int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	return vhca_post_sends(ibqp, wr, bad_wr, IBV_MW_TYPE_2);
 }
 
 /* Segments that name the destination, behind the control segment. */

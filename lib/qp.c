@@ -416,8 +416,12 @@ struct ibv_qp *vhca_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	if (err)
 		return vhca_null(err);
 	qp = qp_create(context, &known);
-	if (qp)
-		attr->cap = known.cap;
+	if (!qp)
+		return NULL;
+	attr->cap = known.cap;
+	/* To an XRC_RECV QP it is nothing, but who gave it finds it there. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD)
+		qp->pd = attr->pd;
 	return qp;
 }
 

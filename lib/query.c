@@ -36,15 +36,13 @@ static unsigned int device_cap_flags(const struct vhca_query_device *caps)
 static void fill_transport_attr(struct ibv_device_attr *attr,
 				const struct vhca_query_device *caps)
 {
-	uint64_t attached = (uint64_t)caps->max_mcast_grp * caps->max_mcast_qp_attach;
-
 	attr->max_ah = INT_MAX;		/* they live in user space */
 	attr->max_srq = (int)caps->max_srq;
 	attr->max_srq_wr = caps->max_srq ? 1 << caps->max_srq_shift : 0;
 	attr->max_srq_sge = (int)caps->max_srq_sge;
 	attr->max_mcast_grp = (int)caps->max_mcast_grp;
 	attr->max_mcast_qp_attach = (int)caps->max_mcast_qp_attach;
-	attr->max_total_mcast_qp_attach = attached < INT_MAX ? (int)attached : INT_MAX;
+	attr->max_total_mcast_qp_attach = (int)caps->max_mcast_attach;
 }
 
 /* What is not named is not there, and zero. */
@@ -62,7 +60,7 @@ static void fill_device_attr(struct ibv_device_attr *attr, const struct vhca_que
 	attr->max_cq = (int)caps->max_cq;
 	attr->max_cqe = (int)caps->max_cqe;
 	attr->max_mr = (int)caps->max_mr;
-	attr->max_mw = (int)caps->max_mr;	/* of the same keys */
+	attr->max_mw = (int)caps->max_mw;
 	attr->max_pd = (int)caps->max_pd;
 	attr->max_qp_rd_atom = (int)caps->max_qp_rd_atom;
 	attr->max_res_rd_atom = (int)(caps->max_qp * caps->max_qp_rd_atom);

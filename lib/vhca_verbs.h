@@ -138,7 +138,7 @@ struct vhca_ah {
  * @shift: log2 of their number.
  * @ci: CQEs consumed.
  * @armed: last arm word stored, host byte order.
- * @arm_sn: sequence number for the next arm; advanced by each event read.
+ * @arm_sn: sequence number for the next arm; set by each event read.
  * @current: extended polling: the CQE being read.
  * @current_opcode: and its opcode.
  */
@@ -462,6 +462,7 @@ void vhca_cq_init_poll_ex(struct vhca_cq *cq, uint64_t wc_flags);
 
 /* notify.c */
 int vhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+void vhca_cq_fired(struct vhca_cq *cq);
 
 /* channel.c */
 void vhca_channel_get(struct ibv_comp_channel *channel);
@@ -501,6 +502,8 @@ int vhca_close_xrcd(struct ibv_xrcd *ibxrcd);
 
 /* post_send.c, post_recv.c */
 int vhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int vhca_post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		    enum ibv_mw_type type);
 int vhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 uint32_t vhca_send_dest_segs(enum ibv_qp_type type);
 uint32_t vhca_send_head_size(enum ibv_qp_type type);

@@ -210,8 +210,10 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 {
 	struct vhca_wqe *wqe = wr_begin(ex, &op_bind, 0);
 
-	if (wqe)
-		wr_fail(ex_to_vqp(ex)->wr, vhca_wqe_bind(wqe, mw, rkey, info));
+	if (!wqe)
+		return;
+	wr_fail(ex_to_vqp(ex)->wr, mw && mw->type != IBV_MW_TYPE_2 ?
+				   EINVAL : vhca_wqe_bind(wqe, mw, rkey, info));
 }
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
