@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # check.sh [TEST...]: run all tests, or those named: host_*.sh on this host, the
-# others in the VM, on each kernel and once with an IOMMU (there, unless tests are
-# named, without the long runs of other people's programs). One boot runs them all;
-# after a crash another boot runs those that are left. Ends with the line
-# "N passed, N failed". CONFIGS names fewer kernels, e.g. CONFIGS=6.1.
+# others in a VM for each configuration: a kernel, with or without an IOMMU. Where
+# nothing is named, each configuration has its part, see tests_of(). One boot runs
+# them all; after a crash another boot runs those that are left. JOBS of them run at
+# a time (2): a test waits more than it works. Ends with what the tests counted, over
+# all configurations, and the line "N passed, N failed". CONFIGS names other
+# configurations, e.g. CONFIGS="6.12 --iommu,rt", and leaves out the host.
 here=$(dirname "$(readlink -f "$0")")
 top=$(dirname "$here")
 . "$here/machine.sh"
@@ -14,35 +16,22 @@ cd "$here" || exit 1
 logs=$top/build/check
 mkdir -p "$logs"
 rm -f "$logs"/*
-result=$logs/result
-pass=0 fail=0 skip=0
-failures=()
 
+# failure WHAT: of the configuration whose files begin with $log.
 failure()
 {
-	fail=$((fail + 1))
-	failures+=("$1")
+	printf 'fail 1\nfailed %s\n' "$1" >>"$log.results"
 }
 
-# Add what ktap.awk left in $result to the totals.
-add_result()
+fails()
 {
-	local key value
-
-	while read -r key value; do
-		case $key in
-		pass)	pass=$((pass + value)) ;;
-		fail)	fail=$((fail + value)) ;;
-		skip)	skip=$((skip + value)) ;;
-		failed)	failures+=("$value") ;;
-		esac
-	done <"$result"
+	awk '$1 == "fail" { n += $2 } END { print n + 0 }' "$log.results"
 }
 
-# run CONFIG COMMAND...: run it, keep its log, count its results.
+# run CONFIG COMMAND...: run it, keep its log, and in $result what ktap.awk leaves.
 run()
 {
-	local config=$1 log=$logs/${1// /}
+	local config=$1
 
 	shift
 	rm -f "$result"
@@ -52,7 +41,7 @@ run()
 	status=${PIPESTATUS[0]}
 	# A report that a test has been given is on the screen already.
 	grep -q 'kernel report$' "$result" || sed 's/^/    /' "$log.err"
-	add_result
+	cat "$result" >>"$log.results"
 }
 
 # Tests named in $@ that no result in $result tells of.
@@ -64,6 +53,8 @@ left_over()
 
 run_host()
 {
+	local log=$logs/host result=$logs/host.run status
+
 	run host bash ./run_tests.sh "$@"
 	# shellcheck disable=SC2046
 	set -- $(left_over "$@")
@@ -73,17 +64,20 @@ run_host()
 # run_vm CONFIG TEST...
 run_vm()
 {
-	local config=$1 kernel=${1%% *} before faults=0 open
+	local config=$1 kernel=${1%% *} before faults=0 open status
+	local log=$logs/${1// /}
+	local result=$log.run
 
 	shift
+	: >"$log.results"
 	while [ $# -gt 0 ]; do
-		before=$fail
+		before=$(fails)
 		# shellcheck disable=SC2086
-		run "$config" ./vm --kernel $kernel ${config#"$kernel"} --timeout 3000 \
+		run "$config" ./vm --kernel $kernel ${config#"$kernel"} --timeout 6000 \
 			-- bash ./run_tests.sh "$@"
 		open=$(sed -n 's/^open //p' "$result")
-		if [ $status != 0 ] && [ $faults -lt 3 ] &&
-		   grep -q 'int3: 0000' "$logs/${config// /}.err"; then
+		if [ "$status" != 0 ] && [ $faults -lt 3 ] &&
+		   grep -q 'int3: 0000' "$log.err"; then
 			# A fault of the emulated processor, not of the test.
 			faults=$((faults + 1))
 			echo "$config: emulator fault; $open again"
@@ -92,7 +86,7 @@ run_vm()
 			continue
 		fi
 		[ -z "$open" ] || failure "$config: $open: did not end"
-		if [ $status != 0 ] && [ $fail = "$before" ]; then
+		if [ "$status" != 0 ] && [ "$(fails)" = "$before" ]; then
 			failure "$config: VM ended with status $status"
 		fi
 		if ! grep -q '^\(done\|open\) ' "$result"; then
@@ -104,8 +98,57 @@ run_vm()
 	done
 }
 
-# Minutes each, over paths that the other tests take as well: once a kernel is enough.
-long_tests=(test_conformance.sh test_perftest.sh test_pingpong_types.sh test_ucx.sh)
+# Minutes each, over paths that the other tests take as well: for 6.12 alone.
+long_tests=(test_conformance.sh test_mistakes.sh test_perftest.sh test_pingpong_types.sh
+	test_rdmacm_programs.sh test_sanitized.sh test_ucx.sh test_vhcactl.sh)
+# Too long for a slow kernel.
+slow_tests=(test_pingpong.sh test_rdmacm_programs.sh)
+# What a mapping or an interrupt matters to.
+iommu_tests=(test_channel test_cq_resize test_dm test_dmabuf test_functions test_import
+	test_irq test_isolation test_lifetime test_mmap test_mr test_mr_verbs test_ops
+	test_removal_verbs test_reset.sh test_send test_srq test_traffic test_ud
+	test_user_queues test_windows test_xrc)
+# Hostile users, failures and endings: what a kernel that finds errors has most to say on.
+hostile_tests=(test_alloc_fail test_cm test_cm_abi test_cm_loss test_endings
+	test_fault_churn test_functions test_fuzz test_irq test_isolation test_mr
+	test_removal_verbs test_stepping test_threads)
+
+# Those of names in $@ that standard input has, or with -v has not.
+among()
+{
+	local how=
+
+	[ "$1" != -v ] || { how=-v; shift; }
+	grep $how -xF -f <(printf '%s\n' "$@")
+}
+
+# The tests of $tests for configuration $1 when no test was named. The debug kernel has
+# all that it can when it was asked for, a part beside the others.
+tests_of()
+{
+	case ${CONFIGS:-all}:$1 in
+	*:6.12)		cat ;;
+	*--iommu)	among "${iommu_tests[@]}" ;;
+	all:debug)	among "${hostile_tests[@]}" ;;
+	*:debug | *:race) among -v "${long_tests[@]}" "${slow_tests[@]}" ;;
+	*)		among -v "${long_tests[@]}" ;;
+	esac < <(printf '%s\n' "${tests[@]}")
+}
+
+# start COMMAND...: beside others, as soon as there is room.
+start()
+{
+	while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-2}" ]; do
+		wait -n
+	done
+	"$@" &
+}
+
+# The sum of all results of $1.
+sum()
+{
+	cat "$logs"/*.results | awk -v what="$1" '$1 == what { n += $2 } END { print n + 0 }'
+}
 
 all=
 tests=()
@@ -113,35 +156,33 @@ host_tests=()
 for t in "${@:-}"; do
 	case $t in
 	'')	all=1
-		host_tests+=(host_*.sh)
+		[ -n "${CONFIGS-}" ] || host_tests+=(host_*.sh)
 		mapfile -t tests < <(printf '%s\n' test_*.c test_*.sh | sed 's/\.c$//') ;;
 	host_*)	host_tests+=("$t") ;;
 	*)	tests+=("$t") ;;
 	esac
 done
 
-[ ${#host_tests[@]} = 0 ] || run_host "${host_tests[@]}"
+[ ${#host_tests[@]} = 0 ] || start run_host "${host_tests[@]}"
 if [ ${#tests[@]} != 0 ]; then
 	IFS=,
-	for config in ${CONFIGS:-6.1,6.12,6.12 --iommu}; do
+	for config in ${CONFIGS:-6.12,debug,6.1,6.12 --iommu}; do
 		IFS=$' \t\n'
-		case $all$config in
-		1*--iommu)	mapfile -t some < <(printf '%s\n' "${tests[@]}" |
-					grep -vxF -f <(printf '%s\n' "${long_tests[@]}"))
-				run_vm "$config" "${some[@]}" ;;
-		*)		run_vm "$config" "${tests[@]}" ;;
-		esac
+		some=("${tests[@]}")
+		[ -z "$all" ] || mapfile -t some < <(tests_of "$config")
+		start run_vm "$config" "${some[@]}"
 	done
 fi
+wait
 
-[ $((pass + fail)) != 0 ] || failure "no test ran"
-if [ ${#failures[@]} != 0 ]; then
-	echo
-	printf 'failed: %s\n' "${failures[@]}"
-fi
-if [ $skip != 0 ]; then
+pass=$(sum pass) fail=$(sum fail) skip=$(sum skip)
+echo
+awk '$1 == "figure" { n = $2; sub(/^figure [0-9]+ /, ""); sum[$0] += n }
+	END { for (what in sum) print what ": " sum[what] }' "$logs"/*.results | sort
+sed -n 's/^failed /failed: /p' "$logs"/*.results
+if [ "$skip" != 0 ]; then
 	echo "$pass passed, $fail failed, $skip skipped"
 else
 	echo "$pass passed, $fail failed"
 fi
-[ $fail = 0 ]
+[ "$fail" = 0 ] && [ "$pass" != 0 ]

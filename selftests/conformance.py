@@ -9,7 +9,10 @@ device, less those of a vendor's provider. Prints a line for each test:
 OUTCOME is pass, fail, error or skip; FAMILY is the test's module. Tracebacks go to
 stderr. A test that crashes or hangs is an error, and the next one runs all the same.
 
-usage: conformance.py --dev DEVICE [--gid INDEX] [--families A,B...] [--seed N]
+usage: conformance.py --dev DEVICE [--gid INDEX] [--ip ADDRESS] [--families A,B...] [--seed N]
+
+Tests of RDMA CM take an address from the network device that an RDMA device belongs to.
+--ip names one for a device that belongs to none.
 """
 import argparse
 import gzip
@@ -113,7 +116,14 @@ def unpack(where):
                 shutil.copyfileobj(packed, plain)
 
 
-def load(args):
+def give_address(ip):
+    """The address of a device without a network device of its own."""
+    def add(test, dev, port, gid):
+        test.args.append([dev, port, gid, ip, None])
+    sys.modules['tests.base'].RDMATestCase._get_ip_mac = add
+
+
+def load(args, ip):
     """The tests by family. Their modules look for each other in tests and beside it."""
     with tempfile.TemporaryDirectory() as tmp:
         unpack(os.path.join(tmp, 'tests'))
@@ -121,6 +131,8 @@ def load(args):
         sys.argv[1:] = args
         importlib.import_module('args_parser').parser.parse_args()
         tests = importlib.import_module('tests')
+    if ip:
+        give_address(ip)
     suites = [unittest.defaultTestLoader.loadTestsFromModule(m) for m in tests.__test_modules__]
     families = {}
     for test in (t for module in suites for suite in module for t in suite):
@@ -133,6 +145,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--dev', required=True)
     parser.add_argument('--gid')
+    parser.add_argument('--ip')
     parser.add_argument('--families')
     parser.add_argument('--seed', default='0')
     args = parser.parse_args()
@@ -140,7 +153,7 @@ def main():
     # What the tests themselves print is no result.
     os.dup2(2, 1)
     device = ['--dev', args.dev] + (['--gid', args.gid] if args.gid else [])
-    for name, tests in load(device).items():
+    for name, tests in load(device, args.ip).items():
         if args.families and name not in args.families.split(','):
             continue
         while tests:

@@ -37,6 +37,8 @@ furnish()
 	ln -sfn /proc/self/fd/1 /dev/stdout
 	ln -sfn /proc/self/fd/2 /dev/stderr
 	ip link set lo up
+	mkdir -p /etc/modprobe.d
+	cp "$vm_top/driver/cm/vhca_cm.conf" /etc/modprobe.d/
 	if [ "$vm_root" != / ]; then
 		mkdir -p "/lib/modules/$vm_rel"
 		mount --bind "$vm_root/lib/modules/$vm_rel" "/lib/modules/$vm_rel"

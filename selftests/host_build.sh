@@ -47,17 +47,11 @@ dkms_add()
 		cp -a "$work/tree" "$work/src/vhca-$version" && in_dkms add
 }
 
-# The release of kernel $1 that has headers here; a test fails without.
-headers()
-{
-	release_here "$1" | grep .
-}
-
 dkms_build()
 {
 	local rel
 
-	rel=$(headers "$1") && in_dkms build -k "$rel" \
+	rel=$(kernel_release "$1") && in_dkms build -k "$rel" \
 		--kernelsourcedir "/usr/src/linux-headers-$rel"
 }
 
@@ -65,9 +59,9 @@ dkms_install()
 {
 	local rel
 
-	rel=$(headers "$1") && mkdir -p "$work/lib/$rel" && in_dkms install -k "$rel" --no-depmod \
+	rel=$(kernel_release "$1") && mkdir -p "$work/lib/$rel" && in_dkms install -k "$rel" --no-depmod \
 		--kernelsourcedir "/usr/src/linux-headers-$rel" &&
-		ls "$work/lib/$rel"/updates/dkms/vhca{,_device}.ko*
+		ls "$work/lib/$rel"/updates/dkms/vhca{,_device,_cm}.ko*
 }
 
 dkms_remove()
@@ -84,15 +78,18 @@ install_all()
 {
 	make_tree install && cd "$work/dest" &&
 		find . -name vhca.ko | grep . && find . -name vhca_device.ko | grep . &&
+		find . -name vhca_cm.ko | grep . &&
 		find . -path '*/vhca/libibverbs.so.1' | grep . &&
 		find . -name 'vhca*.pc' | grep . && test -x usr/local/bin/vhcarun &&
-		test -e usr/local/include/vhca/vhca_abi.h
+		test -e usr/local/include/vhca/vhca_abi.h && test -x usr/local/bin/vhcactl &&
+		test -e usr/local/share/man/man8/vhcactl.8 &&
+		test -e usr/local/share/bash-completion/completions/vhcactl
 }
 
 # What is installed works from where it is: the C compiler finds the headers.
 use_headers()
 {
-	echo '#include <vhca/vhca_abi.h>' |
+	printf '#include <%s>\n' vhca/vhca_abi.h vhca_fault.h |
 		gcc -Wall -Werror -fsyntax-only -xc -I"$work/dest/usr/local/include" -
 }
 
@@ -111,14 +108,18 @@ rebuild()
 		make -C "$work/tree" modules | { ! grep -E 'CC \[M\]'; }
 }
 
-# The selftests build where the kernel keeps its own, and link the system's library.
+# The selftests build where the kernel keeps its own, into the folder that its build
+# names, and link the system's library.
 in_kernel_tree()
 {
 	local source
 
 	source=$(kernel_source) && cp -a "$source" "$work/linux" &&
 		cp -a "$work/tree/selftests" "$work/linux/tools/testing/selftests/vhca" &&
-		make -C "$work/linux/tools/testing/selftests/vhca" CFLAGS="-I$work/tree/uapi"
+		mkdir "$work/out" &&
+		make -C "$work/linux/tools/testing/selftests/vhca" OUTPUT="$work/out" \
+			CFLAGS="-I$work/tree/uapi -I$work/tree/lib" &&
+		test -x "$work/out/bench/vhca_bench"
 }
 
 plan 12

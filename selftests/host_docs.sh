@@ -12,6 +12,9 @@ doc=$top/Documentation
 prm=$doc/prm.rst
 uabi=$doc/uabi.rst
 architecture=$doc/architecture.rst
+security=$doc/security.rst
+faults=$doc/faults.rst
+manual=$doc/vhcactl.8
 headers="$top/uapi/vhca_queue.h $top/uapi/vhca_abi.h $top/include/vhca_prm.h $top/include/vhca_soft.h"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -80,6 +83,20 @@ check_function_places()
 		seen "$name"
 		has_function "$name" "$top/$file" 2> "$tmp/err" || wrong "$name(): not in $file"
 	done < "$tmp/places"
+}
+
+# "``selftests/test_x.c`` (``name``, ``name``)" says which tests of a file are meant.
+check_tests()
+{
+	in_one_line "$1" | grep -oE '``selftests/test_[a-z_]+\.c`` \(``[a-z_0-9]+``(, ``[a-z_0-9]+``)*\)' |
+	tr -d '`(),' > "$tmp/tests"
+	while read -r file names; do
+		for name in $names; do
+			seen "$name"
+			grep -qE "^TEST(_F|_F_TIMEOUT)?\((.*, )?$name\b" "$top/$file" ||
+				wrong "$name: no test of $file"
+		done
+	done < "$tmp/tests"
 }
 
 check_paths()
@@ -184,6 +201,39 @@ check_counters()
 	done
 }
 
+# Calls by their kernel-doc.
+check_fault_calls()
+{
+	for name in $(sed -nE 's/^ \* (vhca_[a-z_]+)\(\) - .*/\1/p' $top/lib/vhca_fault.h); do
+		seen "$name"
+		grep -q "^\`\`$name()\`\`" $faults || wrong "$name(): no row in faults.rst"
+	done
+}
+
+check_examples()
+{
+	for file in examples/*.c examples/*.plan examples/*.sh; do
+		seen "$file"
+		grep -q "\`\`selftests/$file\`\`" $doc/*.rst || wrong "$file: on no page"
+	done
+}
+
+# Commands by the usage of vhcactl, as the page has them in bold.
+check_commands()
+{
+	sed -nE 's/^"  ([a-z]+( [a-z]+)?) .*/\1/p' $top/lib/vhcactl.c > "$tmp/commands"
+	while read -r name; do
+		seen "$name"
+		grep -qE "^\.(B|BI) \"?$name\b" $manual || wrong "$name: not in vhcactl.8"
+	done < "$tmp/commands"
+}
+
+check_manual()
+{
+	seen $manual
+	man --warnings -E UTF-8 -l -Tutf8 -Z $manual 2>> "$tmp/wrong" > /dev/null
+}
+
 check_markup()
 {
 	for file in "$doc"/*.rst; do
@@ -204,22 +254,30 @@ fi
 : > "$tmp/seen"
 : > "$tmp/wrong"
 sources | xargs cat > "$tmp/sources"
-plan 15
+plan 20
 
 check_functions $architecture
-found "functions of architecture.rst exist"
+check_functions $security
+check_functions $faults
+found "functions of architecture.rst, security.rst and faults.rst exist"
 check_function_places $architecture
-found "functions of architecture.rst are where it says"
+check_function_places $security
+found "functions of architecture.rst and security.rst are where they say"
+check_tests $security
+found "tests of security.rst are in the files that it names"
 check_paths $architecture
+check_paths $security
 check_paths $prm
 check_paths $uabi
+check_paths $faults
 found "files exist"
 check_constants $prm
 found "constants of prm.rst exist"
 check_constants $uabi
 found "constants of uabi.rst exist"
 check_constants $architecture
-found "constants of architecture.rst exist"
+check_constants $security
+found "constants of architecture.rst and security.rst exist"
 check_structures $prm
 check_structures $uabi
 check_structures $architecture
@@ -238,6 +296,18 @@ check_documented 'VHCA_EVENT_' $uabi
 found "uabi.rst describes each async event"
 check_counters $top/device/*.c $top/driver/*.c
 found "uabi.rst describes each counter"
+check_fault_calls
+found "faults.rst describes each call of vhca_fault.h"
+check_examples
+found "faults.rst names each example"
+check_commands
+found "vhcactl.8 describes each command"
+if command -v man > "$tmp/which"; then
+	check_manual
+	found "vhcactl.8 is valid"
+else
+	skip "vhcactl.8 is valid" "no man; apt-get install man-db"
+fi
 if rst=$(command -v rst2html || command -v rst2html.py); then
 	check_markup
 	found "markup is valid"

@@ -1,12 +1,13 @@
 #!/usr/bin/awk -f
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# ktap.awk: read what run_tests.sh prints, as it comes; print a line a test, and
-# all of a test's output when it failed. Leaves in the file `result`, one a line:
+# ktap.awk: read what run_tests.sh prints, as it comes; print a line a test with
+# the seconds that it took, and all of a test's output when it failed. Leaves in the file `result`, one a line:
 #   pass N, fail N, skip N      results, of subtests where a test has any
 #   done TEST                   tests that ended
 #   open TEST                   the test that was running when the output ended
 #   failed WHAT                 what failed
+#   figure N WHAT               sum of what tests say as "# figure: N WHAT"
 # -v config=NAME -v result=FILE
 
 function fail(what)
@@ -27,8 +28,8 @@ function finish(ok, skip, why,    i)
 	}
 	if (!ok && !failed)
 		fail(why)
-	printf "%-12s %-28s %d passed, %d failed%s\n", config, test, passed,
-		failed, skipped ? ", " skipped " skipped" : ""
+	printf "%-12s %-28s %4d s  %d passed, %d failed%s\n", config, test,
+		seconds, passed, failed, skipped ? ", " skipped " skipped" : ""
 	if (failed)
 		for (i = 1; i <= lines; i++)
 			print "    " line[i]
@@ -42,11 +43,16 @@ function finish(ok, skip, why,    i)
 
 /^# selftests: vhca: / {
 	test = $4
-	passed = failed = skipped = plan = lines = 0
+	passed = seconds = failed = skipped = plan = lines = 0
 	next
 }
 
 test == "" { next }
+
+/^# selftests: took / {
+	seconds = $4
+	next
+}
 
 /^(not )?ok [0-9]+ selftests: vhca: / {
 	line[++lines] = $0
@@ -58,6 +64,11 @@ test == "" { next }
 
 { line[++lines] = substr($0, 3) }
 
+/^# # figure: [0-9]+ / {
+	what = $0
+	sub(/^# # figure: [0-9]+ /, "", what)
+	figure[what] += $4
+}
 /^# 1\.\.[0-9]+/ { plan = substr($2, 4) + 0 }
 /^# ok [0-9]+/ {
 	if (/# SKIP/)
@@ -84,6 +95,8 @@ END {
 		print "done " done[i] >result
 	if (test != "")
 		print "open " test >result
+	for (what in figure)
+		print "figure " figure[what] " " what >result
 	for (i = 1; i <= nbad; i++)
 		print "failed " bad[i] >result
 }

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # lint.sh: what can be told without running anything. SPDX lines, shellcheck,
-# the kernel's checkpatch, then a build at W=1 with sparse for both kernels.
-# Any finding fails.
+# the kernel's checkpatch, cppcheck on the library, then a build at W=1 with sparse
+# (which also checks endianness and lock contexts) for both kernels, and the kernel's
+# Coccinelle scripts. Any finding fails.
 here=$(dirname "$(readlink -f "$0")")
 top=$(dirname "$here")
 . "$here/machine.sh"
 cd "$top" || exit 1
-need gcc make sparse perl shellcheck xz-utils libc6-dev
+need gcc make sparse perl shellcheck xz-utils libc6-dev cppcheck coccinelle
 
 bad=0
 
@@ -71,10 +72,10 @@ check_patch()
 		--ignore "$ignored" -f
 }
 
-# compat.h is the one place for kernel versions.
+# compat.h is the one place for kernel versions; ENOSYS is in the ABI of RDMA CM.
 check_modules()
 {
-	check_patch LINUX_VERSION_CODE,CONSTANT_COMPARISON driver device include
+	check_patch LINUX_VERSION_CODE,CONSTANT_COMPARISON,ENOSYS driver device include
 }
 
 # What the kernel asks of its own code only: its types, its macros, its way to
@@ -87,13 +88,52 @@ check_user()
 	check_patch $ignored uapi lib selftests
 }
 
+check_library()
+{
+	cppcheck --quiet --error-exitcode=1 --std=c11 -j "$(nproc)" \
+		--enable=warning,portability,performance --suppress=missingIncludeSystem \
+		-Iuapi -Ilib -D_GNU_SOURCE -D__x86_64__ lib
+}
+
+# Run Coccinelle script $1 as the kernel's coccicheck does, on the files of $2, where an
+# empty line is between any two: all together, some scripts never come to an end.
+cocci_script()
+{
+	local options script=$1
+
+	# It looks for paths through functions by recursion.
+	ulimit -s "$(ulimit -H -s)"
+	options=$(sed -n 's|^// Options: *||p' "$script" | head -n 1)
+	# shellcheck disable=SC2086
+	spatch -D report --very-quiet --no-show-diff $options --cocci-file "$script" \
+		--file-groups "$2" 2>&1 |
+		grep -v '^warning: .* should .* be a metavariable?$'
+	return "${PIPESTATUS[0]}"
+}
+
+# All of them that report, but for those that want OCaml.
+check_cocci()
+{
+	local source files status
+
+	source=$(kernel_source) || return
+	files=$(mktemp)
+	printf '%s\n\n' device/*.c driver/*.c driver/cm/*.c >"$files"
+	export -f cocci_script
+	grep -rl 'virtual report' "$source/scripts/coccinelle" | xargs grep -L 'script:ocaml' |
+		xargs -P "$(nproc)" -I '{}' bash -c 'cocci_script "$@"' - '{}' "$files"
+	status=$?
+	rm -f "$files"
+	return $status
+}
+
 # The modules for kernel $1, all anew, with sparse.
 check_build()
 {
 	local rel
 
 	rel=$(kernel_release "$1") || return
-	rm -f "build/$rel"/*/*.o
+	rm -f "build/$rel"/*/*.o "build/$rel"/*/*/*.o
 	# Debian's headers have no vmlinux to take BTF from: no finding.
 	make -s modules C=2 W=1 KDIR="/usr/src/linux-headers-$rel" 2>&1 |
 		grep -v '^Skipping BTF generation'
@@ -104,6 +144,8 @@ check SPDX spdx
 check shellcheck check_scripts
 check "checkpatch, kernel" check_modules
 check "checkpatch, user" check_user
+check "cppcheck, library" check_library
 check "sparse and W=1, 6.1" check_build 6.1
 check "sparse and W=1, 6.12" check_build 6.12
+check "Coccinelle" check_cocci
 exit $bad

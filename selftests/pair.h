@@ -2,9 +2,6 @@
 /*
  * pair.h: two queue pairs in one process that reach each other, by the verbs API,
  * and what tests do with them: post, poll with a deadline, read the counters.
- *
- * A program that includes this runs on vhca's verbs library: when the loader
- * chose another one, it starts itself again under vhcarun, once.
  */
 #ifndef PAIR_H
 #define PAIR_H
@@ -12,35 +9,16 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
-#include <sched.h>
-#include <time.h>
 
-#include "../kselftest_harness.h"
+#include "clock.h"
+#include "harness.h"
+#include "library.h"
 
 /* Emulated machines and debugging kernels are slow. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	120
 
-#define DEADLINE_NS	(20 * 1000000000ull)
 #define ENGINE_FILE	"/sys/module/vhca_device/parameters/engine"
-#define RERUN_GUARD	"VHCA_TEST_RERUN"
-
-static inline uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
-}
-
-/* Until a condition holds or the deadline is over; the value says which. */
-#define wait_until(cond) ({						\
-	uint64_t __end = now_ns() + DEADLINE_NS;			\
-	bool __holds;							\
-									\
-	while (!(__holds = (cond)) && now_ns() < __end)			\
-		sched_yield();						\
-	__holds; })
 
 /* xorshift64; *state must not be zero. */
 static inline uint64_t rnd(uint64_t *state)
@@ -80,42 +58,8 @@ static inline void fill(void *mem, size_t len, uint64_t seed)
 }
 
 /*
- * The library
+ * The engine
  */
-static inline bool on_vhca_library(void)
-{
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[4096];
-	bool found = false;
-
-	while (maps && !found && fgets(line, sizeof(line), maps))
-		found = strstr(line, "/lib/build/libibverbs.so") ||
-			strstr(line, "/vhca/libibverbs.so");
-	if (maps)
-		fclose(maps);
-	return found;
-}
-
-static inline void run_under_vhcarun(int argc, char **argv)
-{
-	static char exe[4096], run[4096 + 32];
-	char *args[argc + 2];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	int i;
-
-	if (n < 0)
-		return;
-	snprintf(run, sizeof(run), "%.*s/../lib/vhcarun",
-		 (int)(strrchr(exe, '/') - exe), exe);
-	args[0] = access(run, X_OK) ? "vhcarun" : run;
-	args[1] = exe;
-	for (i = 1; i < argc; i++)
-		args[i + 1] = argv[i];
-	args[argc + 1] = NULL;
-	setenv(RERUN_GUARD, "1", 1);
-	execvp(args[0], args);
-}
-
 static inline const char *engine_get(void)
 {
 	static char mode[32];
@@ -149,15 +93,8 @@ static inline void engine_restore(void)
 		engine_set(engine_at_start);
 }
 
-static __attribute__((constructor)) void choose_library(int argc, char **argv)
+static __attribute__((constructor)) void engine_remember(void)
 {
-	if (!on_vhca_library()) {
-		if (!getenv(RERUN_GUARD))
-			run_under_vhcarun(argc, argv);
-		printf("TAP version 13\nBail out! not on vhca's libibverbs\n");
-		fflush(stdout);
-		_exit(KSFT_FAIL);
-	}
 	snprintf(engine_at_start, sizeof(engine_at_start), "%s", engine_get());
 	atexit(engine_restore);
 }
@@ -581,6 +518,22 @@ static inline void end_close(struct __test_metadata *_metadata, struct end *e)
 		munmap(e->buf, e->len);
 }
 
+/* What the other end must know of an end to reach it. */
+struct address {
+	uint16_t		lid;
+	uint32_t		qpn;
+	uint32_t		srqn;	/* XRC */
+};
+
+static inline struct address end_address(const struct end *e)
+{
+	struct address to = { .lid = e->lid, .qpn = e->qp->qp_num };
+
+	if (e->qp->qp_type == IBV_QPT_XRC_RECV)
+		ibv_get_srq_num(e->srq, &to.srqn);
+	return to;
+}
+
 static inline void pair_connect(struct __test_metadata *_metadata, struct pair *p)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
@@ -591,29 +544,31 @@ static inline void pair_connect(struct __test_metadata *_metadata, struct pair *
 
 /* What a work request must say of where it goes; see wr_to_peer(). */
 static inline void end_find_peer(struct __test_metadata *_metadata, struct end *e,
-				 const struct end *peer)
+				 const struct address *peer)
 {
 	struct ibv_ah_attr attr = { .dlid = peer->lid, .port_num = 1 };
 
+	e->peer_qpn = peer->qpn;
+	e->peer_srqn = peer->srqn;
 	if (e->qp->qp_type == IBV_QPT_UD) {
 		e->ah = ibv_create_ah(e->pd, &attr);
 		ASSERT_NE(NULL, e->ah);
-		e->peer_qpn = peer->qp->qp_num;
 	}
-	if (e->qp->qp_type == IBV_QPT_XRC_SEND)
-		ASSERT_EQ(0, ibv_get_srq_num(peer->srq, &e->peer_srqn));
 }
 
 static inline void pair_open(struct __test_metadata *_metadata, struct pair *p,
 			     const struct pair_opts *opts)
 {
+	struct address address[2];
 	int i;
 
 	p->opts = *opts;
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		end_open(_metadata, &p->end[i], opts, i);
+		address[i] = end_address(&p->end[i]);
+	}
 	for (i = 0; i < 2; i++)
-		end_find_peer(_metadata, &p->end[i], &p->end[!i]);
+		end_find_peer(_metadata, &p->end[i], &address[!i]);
 	if (!opts->no_connect)
 		pair_connect(_metadata, p);
 }

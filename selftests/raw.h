@@ -945,6 +945,22 @@ static inline int raw_message(struct raw_pair *p, const struct raw_mr *mr, uint8
 
 /* Processes */
 
+/* Memory that is pinned and counts in a process, in KiB; -1: no such process. */
+static inline long long raw_pinned(pid_t pid)
+{
+	char path[32], line[128];
+	long long kib = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "VmPin: %lld", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
 /*
  * Run the statements in a child, which leaves with the value of the last
  * expression; the value here is its exit status, or 256 + the signal that ended it.

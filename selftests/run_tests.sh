@@ -4,13 +4,23 @@
 # run_tests.sh TEST...: run tests in this folder one after the other and print
 # nested KTAP, as the kernel's own kselftest/runner.sh does. Inside the VM each
 # test starts with the modules loaded, and what the kernel logs against a test
-# makes that test fail.
+# makes that test fail. On a kernel with kmemleak the modules are unloaded at the
+# end, and memory that nothing refers to then is a failure of its own.
 cd "$(dirname "$(readlink -f "$0")")" || exit 1
 limit=$(sed -n 's/^timeout=//p' settings)
 modules=${VHCA_MODULES-}
 
+unload_modules()
+{
+	rmmod vhca_cm 2>/dev/null
+	rmmod vhca 2>/dev/null
+	rmmod vhca_device 2>/dev/null
+}
+
+# A test that loses a function does not lose it for those after it.
 load_modules()
 {
+	[ -c /dev/vhca0 ] && [ -c /dev/vhca1 ] || unload_modules
 	[ -d /sys/module/vhca_device ] ||
 		insmod "$modules/device/vhca_device.ko" functions=2
 	[ -d /sys/module/vhca ] || insmod "$modules/driver/vhca.ko"
@@ -46,6 +56,34 @@ run_one()
 	return $status
 }
 
+kmemleak=/sys/kernel/debug/kmemleak
+
+# Objects that nothing refers to after the modules have gone. The kernel calls an
+# object leaked when it is five seconds old and did not change between two scans.
+leaks()
+{
+	unload_modules
+	sleep 5
+	echo scan >$kmemleak
+	echo scan >$kmemleak
+	cat $kmemleak
+}
+
+# What the tests left behind, as result number $1.
+check_leaks()
+{
+	local found
+
+	echo "# selftests: vhca: kmemleak"
+	found=$(leaks)
+	if [ -n "$found" ]; then
+		printf '%s\n' "$found" | sed 's/^/# /'
+		echo "not ok $1 selftests: vhca: kmemleak # objects leaked"
+	else
+		echo "ok $1 selftests: vhca: kmemleak"
+	fi
+}
+
 verdict()
 {
 	case $2 in
@@ -56,8 +94,18 @@ verdict()
 	esac
 }
 
+scans=0
+if [ -n "$modules" ] && [ -w $kmemleak ]; then
+	scans=1
+	# Not whenever the kernel likes: a test would be blamed for what another left.
+	echo scan=off >$kmemleak
+fi
+# On a kernel that watches itself a message takes ten times as long.
+if [ -e $kmemleak ] || [ -e /sys/kernel/debug/kcsan ]; then
+	export VHCA_HUNT_MESSAGES="${VHCA_HUNT_MESSAGES:-20000}"
+fi
 echo "TAP version 13"
-echo "1..$#"
+echo "1..$(($# + scans))"
 n=0
 for t; do
 	n=$((n + 1))
@@ -66,8 +114,10 @@ for t; do
 		echo "selftests: begin $t" >/dev/kmsg
 		load_modules 2>&1 | sed 's/^/# /'
 	fi
+	SECONDS=0
 	run_one "$t"
 	status=$?
+	echo "# selftests: took $SECONDS s"
 	if report=$(kernel_report); then
 		printf '%s\n' "$report" | sed 's/^/# /'
 		echo "not ok $n selftests: vhca: $t # kernel report"
@@ -75,3 +125,4 @@ for t; do
 		verdict "$t" $status $n
 	fi
 done
+[ $scans = 0 ] || check_leaks $((n + 1))

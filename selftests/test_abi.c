@@ -5,7 +5,7 @@
  */
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 /* A call with a structure of another size. */
 #define RESIZED(cmd, size) \

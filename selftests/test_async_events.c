@@ -193,20 +193,29 @@ TEST_F(rc, the_last_wqe_is_reached)
 	ASSERT_EQ(0, ibv_destroy_srq(srq));
 }
 
+/* The second end receives from an SRQ. */
+static struct ibv_srq *take_srq(struct __test_metadata *_metadata, struct pair *p)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+	struct ibv_srq *srq = make_srq(b);
+
+	ASSERT_NE(NULL, srq);
+	ASSERT_EQ(0, ibv_destroy_qp(b->qp));
+	b->qp = make_srq_qp(b, srq);
+	ASSERT_NE(NULL, b->qp);
+	ASSERT_EQ(0, qp_to(a->qp, IBV_QPS_RESET));
+	pair_connect(_metadata, p);
+	return srq;
+}
+
 TEST_F(rc, an_srq_falls_below_its_limit)
 {
-	struct ibv_srq *srq = make_srq(self->b);
+	struct ibv_srq *srq = take_srq(_metadata, &self->p);
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 	int i;
 
-	ASSERT_NE(NULL, srq);
-	ASSERT_EQ(0, ibv_destroy_qp(self->b->qp));
-	self->b->qp = make_srq_qp(self->b, srq);
-	ASSERT_NE(NULL, self->b->qp);
-	ASSERT_EQ(0, qp_to(self->a->qp, IBV_QPS_RESET));
-	pair_connect(_metadata, &self->p);
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, post_srq(self->b, srq, self->b->mr->lkey));
 	ASSERT_EQ(0, ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
@@ -220,6 +229,102 @@ TEST_F(rc, an_srq_falls_below_its_limit)
 	ASSERT_EQ(0, ibv_destroy_qp(self->b->qp));
 	self->b->qp = NULL;
 	ASSERT_EQ(0, ibv_destroy_srq(srq));
+}
+
+/*
+ * Doorbell records lie in memory that user space maps, one every 64 bytes. The one of
+ * an SRQ is found by what posting a receive makes of it.
+ */
+#define RECORD		64
+#define MAX_RECORDS	4096
+
+struct records {
+	uint32_t	*at[MAX_RECORDS];
+	int		n;
+};
+
+static uint32_t record(uint32_t *at)
+{
+	return be32toh(__atomic_load_n(at, __ATOMIC_RELAXED));
+}
+
+/* All that are zero, of mappings of a vhca that can be written. */
+static struct records zero_records(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	struct records r = {};
+	unsigned long from, to;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx rw", &from, &to) != 2 || !strstr(line, "/dev/vhca"))
+			continue;
+		for (; from < to && r.n < MAX_RECORDS; from += RECORD)
+			if (!record((uint32_t *)from))
+				r.at[r.n++] = (uint32_t *)from;
+	}
+	if (maps)
+		fclose(maps);
+	return r;
+}
+
+/* The index that the device takes from there makes no sense: its next receive shows it. */
+static void break_srq(struct __test_metadata *_metadata, struct pair *p, struct ibv_srq *srq)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+	struct records r = zero_records();
+	int i, found = 0;
+
+	ASSERT_EQ(0, post_srq(b, srq, b->mr->lkey));
+	for (i = 0; i < r.n; i++)
+		if (record(r.at[i]) == 1) {
+			__atomic_store_n(r.at[i], htobe32(1000), __ATOMIC_RELAXED);
+			found++;
+		}
+	ASSERT_EQ(1, found);
+	ASSERT_EQ(0, post_send(a, 1, 0, 8, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, a->scq, 1, IBV_WC_REM_OP_ERR);
+}
+
+/* Of three events, in any order, the one of the SRQ. The others are acknowledged. */
+static struct ibv_async_event srq_event_among(struct __test_metadata *_metadata,
+					      struct ibv_context *ctx, struct ibv_qp *qp)
+{
+	struct ibv_async_event event, of_srq = {};
+	int i, of_qp = 0;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_TRUE(readable(ctx->async_fd, 20000));
+		ASSERT_EQ(0, ibv_get_async_event(ctx, &event));
+		if (event.event_type == IBV_EVENT_SRQ_ERR) {
+			of_srq = event;
+			continue;
+		}
+		of_qp += event.element.qp == qp &&
+			 (event.event_type == IBV_EVENT_QP_FATAL ||
+			  event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED);
+		ibv_ack_async_event(&event);
+	}
+	EXPECT_EQ(2, of_qp);
+	EXPECT_EQ(IBV_EVENT_SRQ_ERR, of_srq.event_type);
+	return of_srq;
+}
+
+TEST_F(rc, an_srq_breaks)
+{
+	struct ibv_srq *srq = take_srq(_metadata, &self->p);
+	struct ibv_async_event event;
+
+	break_srq(_metadata, &self->p, srq);
+	event = srq_event_among(_metadata, self->b->ctx, self->b->qp);
+	EXPECT_EQ(srq, event.element.srq);
+	ibv_ack_async_event(&event);
+	EXPECT_TRUE(no_event(self->b->ctx));
+	EXPECT_EQ(IBV_QPS_ERR, qp_state(self->b->qp));
+	EXPECT_TRUE(cq_empty(self->b->rcq));
+	ASSERT_EQ(0, ibv_destroy_qp(self->b->qp));
+	self->b->qp = NULL;
+	EXPECT_EQ(0, ibv_destroy_srq(srq));
 }
 
 /* Ports */
@@ -299,19 +404,53 @@ TEST_F(rc, every_context_hears_of_its_port)
 
 struct destroyer {
 	struct ibv_qp *qp;
+	struct ibv_srq *srq;	/* if it is not a QP */
 	pid_t tid;
 	bool done;
+	pthread_t thread;
 };
 
-static void *destroy_qp(void *arg)
+static void *destroy(void *arg)
 {
 	struct destroyer *d = arg;
 
 	__atomic_store_n(&d->tid, gettid(), __ATOMIC_RELEASE);
-	if (ibv_destroy_qp(d->qp))
+	if (d->srq ? ibv_destroy_srq(d->srq) : ibv_destroy_qp(d->qp))
 		return arg;
 	__atomic_store_n(&d->done, true, __ATOMIC_RELEASE);
 	return NULL;
+}
+
+/* It is begun, and waits. */
+static void begin_to_destroy(struct __test_metadata *_metadata, struct destroyer *d)
+{
+	ASSERT_EQ(0, pthread_create(&d->thread, NULL, destroy, d));
+	ASSERT_TRUE(wait_until(__atomic_load_n(&d->tid, __ATOMIC_ACQUIRE)));
+	ASSERT_TRUE(wait_until(thread_state(d->tid) == 'S'));
+}
+
+static void expect_destroyed(struct __test_metadata *_metadata, struct destroyer *d)
+{
+	void *ret;
+
+	ASSERT_EQ(0, pthread_join(d->thread, &ret));
+	EXPECT_EQ(NULL, ret);
+	EXPECT_TRUE(d->done);
+}
+
+TEST_F(rc, destroying_an_srq_waits_until_its_event_is_acknowledged)
+{
+	struct destroyer d = { .srq = take_srq(_metadata, &self->p) };
+	struct ibv_async_event event;
+
+	break_srq(_metadata, &self->p, d.srq);
+	event = srq_event_among(_metadata, self->b->ctx, self->b->qp);
+	ASSERT_EQ(0, ibv_destroy_qp(self->b->qp));
+	self->b->qp = NULL;
+	begin_to_destroy(_metadata, &d);
+	EXPECT_FALSE(__atomic_load_n(&d.done, __ATOMIC_ACQUIRE));
+	ibv_ack_async_event(&event);
+	expect_destroyed(_metadata, &d);
 }
 
 TEST_F(rc, destroying_waits_until_all_that_was_read_is_acknowledged)
@@ -321,8 +460,6 @@ TEST_F(rc, destroying_waits_until_all_that_was_read_is_acknowledged)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1,
 	};
-	pthread_t thread;
-	void *ret;
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -332,16 +469,12 @@ TEST_F(rc, destroying_waits_until_all_that_was_read_is_acknowledged)
 		ASSERT_EQ(0, ibv_get_async_event(self->a->ctx, &event[i]));
 		ASSERT_EQ(0, qp_to(self->a->qp, IBV_QPS_RTS));
 	}
-	ASSERT_EQ(0, pthread_create(&thread, NULL, destroy_qp, &d));
-	ASSERT_TRUE(wait_until(__atomic_load_n(&d.tid, __ATOMIC_ACQUIRE)));
-	ASSERT_TRUE(wait_until(thread_state(d.tid) == 'S'));
+	begin_to_destroy(_metadata, &d);
 	ibv_ack_async_event(&event[0]);
 	ASSERT_TRUE(wait_until(thread_state(d.tid) == 'S'));
 	EXPECT_FALSE(__atomic_load_n(&d.done, __ATOMIC_ACQUIRE));
 	ibv_ack_async_event(&event[1]);
-	ASSERT_EQ(0, pthread_join(thread, &ret));
-	EXPECT_EQ(NULL, ret);
-	EXPECT_TRUE(d.done);
+	expect_destroyed(_metadata, &d);
 	self->a->qp = NULL;
 }
 

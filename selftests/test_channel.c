@@ -13,7 +13,7 @@
 
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(channel) {
 	struct raw_bed bed;

@@ -2,7 +2,11 @@
 /*
  * A CQ gets another ring: by hand, and under threads that poll and arm.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "raw.h"
 #include "pair.h"
@@ -346,17 +350,25 @@ TEST_F(threads, one_who_waits_for_events_loses_nothing)
 	run(_metadata, &self->t, waiter);
 }
 
-TEST_F(threads, a_cq_too_small_is_refused)
+/* Receives that nobody polls for yet; wr_id from 0. */
+static void deliver(struct __test_metadata *_metadata, struct pair *p, int n)
 {
-	struct end *a = &self->t.p.end[0], *b = &self->t.p.end[1];
-	struct ibv_wc wc;
-	int i, cqe = b->rcq->cqe;
+	struct end *a = &p->end[0], *b = &p->end[1];
+	int i;
 
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < n; i++) {
 		ASSERT_EQ(0, post_recv(b, i, 0, 64));
 		ASSERT_EQ(0, post_send(a, i, 0, 16, IBV_SEND_SIGNALED));
-		ASSERT_TRUE(poll_wc(a->scq, &wc));
+		expect_wc(_metadata, a->scq, i, IBV_WC_SUCCESS);
 	}
+}
+
+TEST_F(threads, a_cq_too_small_is_refused)
+{
+	struct end *b = &self->t.p.end[1];
+	int i, cqe = b->rcq->cqe;
+
+	deliver(_metadata, &self->t.p, 20);
 	EXPECT_EQ(EINVAL, ibv_resize_cq(b->rcq, 0));
 	EXPECT_EQ(EINVAL, ibv_resize_cq(b->rcq, -5));
 	EXPECT_EQ(EINVAL, ibv_resize_cq(b->rcq, 16));
@@ -366,6 +378,39 @@ TEST_F(threads, a_cq_too_small_is_refused)
 	for (i = 0; i < 20; i++)
 		expect_wc(_metadata, b->rcq, i, IBV_WC_SUCCESS);
 	EXPECT_TRUE(cq_empty(b->rcq));
+}
+
+/* Which calls of mmap() fail; the library's are among them. */
+static enum { NONE, OF_FILES, ALL } mmap_fails;
+
+void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	if (mmap_fails == ALL || (mmap_fails == OF_FILES && fd >= 0)) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	return (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
+}
+
+TEST_F(threads, without_memory_for_the_ring_nothing_is_lost)
+{
+	struct end *a = &self->t.p.end[0], *b = &self->t.p.end[1];
+	int i, cqe = b->rcq->cqe;
+
+	deliver(_metadata, &self->t.p, 20);
+	mmap_fails = ALL;
+	EXPECT_EQ(ENOMEM, ibv_resize_cq(b->rcq, 64));
+	mmap_fails = NONE;
+	EXPECT_EQ(cqe, b->rcq->cqe);
+	for (i = 0; i < 10; i++)
+		expect_wc(_metadata, b->rcq, i, IBV_WC_SUCCESS);
+	/* Nothing of the device has to be mapped behind the point of no return. */
+	mmap_fails = OF_FILES;
+	EXPECT_EQ(0, ibv_resize_cq(b->rcq, 64));
+	mmap_fails = NONE;
+	for (i = 10; i < 20; i++)
+		expect_wc(_metadata, b->rcq, i, IBV_WC_SUCCESS);
+	exchange(_metadata, a, b, 100, 1);
 }
 
 TEST_HARNESS_MAIN

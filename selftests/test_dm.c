@@ -4,7 +4,7 @@
  */
 #include "mem.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(dm) {
 	struct mem_bed bed;

@@ -8,7 +8,7 @@
 
 #include "mem.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define SIZE	(16 * 4096)
 

@@ -6,7 +6,7 @@
  */
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(error) {
 	struct raw_bed bed;

@@ -5,7 +5,7 @@
  */
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(functions) {
 	struct raw_ctx ctx[2];

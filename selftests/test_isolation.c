@@ -8,7 +8,7 @@
 
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(isolation) {
 	struct raw_bed bed;

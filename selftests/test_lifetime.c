@@ -5,11 +5,9 @@
  * Unloads and loads the modules; leaves them loaded with two functions.
  */
 #define _GNU_SOURCE
-#include <signal.h>
+#include "endings.h"
 
-#include "raw.h"
-
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 /* Modules */
 
@@ -38,22 +36,10 @@ static int load_both(void)
 	return err || loaded("vhca") ? err : load_driver();
 }
 
-static int refs(void)
-{
-	int n = -1;
-	FILE *f = fopen("/sys/module/vhca/refcnt", "r");
-
-	if (f && fscanf(f, "%d", &n) != 1)
-		n = -1;
-	if (f)
-		fclose(f);
-	return n;
-}
-
 /* Both; the end of a file may take its time to be over. */
 static int unload_both(void)
 {
-	int err = RAW_WAIT(refs() == 0) ? raw_module_unload("vhca") : -EBUSY;
+	int err = RAW_WAIT(end_refs() == 0) ? raw_module_unload("vhca") : -EBUSY;
 
 	return err ? err : raw_module_unload("vhca_device");
 }
@@ -70,7 +56,7 @@ FIXTURE(lifetime) {
 FIXTURE_SETUP(lifetime)
 {
 	ASSERT_EQ(0, load_both());
-	ASSERT_TRUE(RAW_WAIT(refs() == 0));
+	ASSERT_TRUE(RAW_WAIT(end_refs() == 0));
 }
 
 FIXTURE_TEARDOWN(lifetime)
@@ -264,7 +250,7 @@ TEST_F(lifetime, exit_without_any_clean_up_leaves_nothing_behind)
 	for (i = 0; i < 20; i++)
 		ASSERT_EQ(0, RAW_CHILD(leave_all()));
 	EXPECT_EQ(0, forgotten());
-	EXPECT_TRUE(RAW_WAIT(refs() == 0));
+	EXPECT_TRUE(RAW_WAIT(end_refs() == 0));
 }
 
 /* A context of which the ends are let go in the order that @order's bits give. */
@@ -310,7 +296,7 @@ TEST_F(lifetime, descriptors_and_mappings_go_in_any_order)
 
 	for (order = 0; order < 24; order++) {
 		ASSERT_EQ(0, close_in_order(order));
-		ASSERT_TRUE(RAW_WAIT(refs() == 0));
+		ASSERT_TRUE(RAW_WAIT(end_refs() == 0));
 		ASSERT_EQ(0, forgotten());
 	}
 }
@@ -340,32 +326,6 @@ TEST_F(lifetime, a_child_keeps_the_context_alive)
 
 /* Removal in use */
 
-/* The PCI address of a function. */
-static void bdf(int fn, char *name, size_t size)
-{
-	char path[64], link[256] = "";
-
-	snprintf(path, sizeof(path), "/sys/class/vhca/vhca%d/device", fn);
-	if (readlink(path, link, sizeof(link) - 1) < 0 || !strrchr(link, '/'))
-		*name = 0;
-	else
-		snprintf(name, size, "%.15s", strrchr(link, '/') + 1);
-}
-
-static int driver_write(const char *what, const char *name)
-{
-	char path[64];
-	int fd, err;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/vhca/%s", what);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = write(fd, name, strlen(name)) < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
-
 TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 {
 	struct vhca_query_port port = { .port = 1 };
@@ -387,8 +347,8 @@ TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 	ASSERT_EQ(0, raw_ioctl(bed.ctx.fd, VHCA_IOC_REG_DM_MR, &dm_mr));
 	async = raw_event_file(bed.ctx.fd, VHCA_IOC_OPEN_ASYNC);
 	ASSERT_LE(0, async);
-	bdf(1, name, sizeof(name));
-	ASSERT_EQ(0, driver_write("unbind", name));
+	end_bdf(1, name, sizeof(name));
+	ASSERT_EQ(0, end_driver("unbind", name));
 
 	ASSERT_EQ(0, raw_read_async(async, &ev));
 	EXPECT_EQ(VHCA_EVENT_DEVICE_FATAL, (int)ev.type);
@@ -403,7 +363,7 @@ TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 	EXPECT_EQ(-1, read(bed.channel, &ev, sizeof(ev)));
 	EXPECT_EQ(EIO, errno);
 
-	ASSERT_EQ(0, driver_write("bind", name));
+	ASSERT_EQ(0, end_driver("bind", name));
 	/* The old file stays dead, a new one works. */
 	EXPECT_EQ(-EIO, raw_state(&bed.p.a));
 	{
@@ -417,21 +377,6 @@ TEST_F(lifetime, removal_in_use_is_told_and_kills_nobody)
 		EXPECT_EQ(0, raw_bed_fire(&fresh));
 		EXPECT_EQ(1, raw_bed_events(&fresh));
 	}
-}
-
-/* Pages that are pinned for this process, in KiB, or -1. */
-static long pinned(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[128];
-	long kib = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib;
 }
 
 /* Two files share a domain and a QP in it; one closes before the device goes. */
@@ -451,14 +396,14 @@ TEST_F(lifetime, removal_ends_what_is_shared_and_what_is_pinned)
 	ASSERT_EQ(0, leave_shared(&bed.ctx, &bed.rcq));
 	ASSERT_EQ(0, raw_open(&late, fn));
 	ASSERT_EQ(0, raw_open_xrcd(&late, dir, 0, &xrcd));
-	EXPECT_LT(0, pinned());
-	bdf(fn, name, sizeof(name));
-	ASSERT_EQ(0, driver_write("unbind", name));
-	EXPECT_EQ(0, pinned());
+	EXPECT_LT(0, raw_pinned(getpid()));
+	end_bdf(fn, name, sizeof(name));
+	ASSERT_EQ(0, end_driver("unbind", name));
+	EXPECT_EQ(0, raw_pinned(getpid()));
 	EXPECT_EQ(-EIO, raw_open_xrcd(&late, dir, O_CREAT, &xrcd));
 	EXPECT_EQ(-EIO, raw_free(late.fd, VHCA_IOC_CLOSE_XRCD, xrcd));
 	raw_close(&bed.ctx);
-	ASSERT_EQ(0, driver_write("bind", name));
+	ASSERT_EQ(0, end_driver("bind", name));
 	for (fn = 1; fn < 4 && raw_bed(&fresh, fn); fn++)
 		;
 	ASSERT_GT(4, fn);

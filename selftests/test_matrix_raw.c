@@ -6,7 +6,7 @@
 #include "raw.h"
 #include "semantics.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define LEN	64
 

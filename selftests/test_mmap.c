@@ -7,7 +7,7 @@
 
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 enum { UAR, DBR, CQ, QP, MAPS };
 

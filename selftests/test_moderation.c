@@ -4,7 +4,7 @@
  */
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(moderation) {
 	struct raw_bed bed;
@@ -247,7 +247,12 @@ TEST_F(moderation, a_cq_may_go_while_its_period_runs)
 	}
 }
 
-/* Arms, polls until empty, waits: each message is seen at last, whatever the load. */
+#define IN_FLIGHT	32	/* at most, fewer than the queues hold */
+
+/*
+ * Arms, polls until empty, waits: each message is seen at last, whatever the load. An
+ * event may come when a few of a burst are done: the others are still in the queues.
+ */
 TEST_F(moderation, with_a_period_no_wake_up_is_lost)
 {
 	unsigned int seen = 0, sent = 0, burst, i;
@@ -256,7 +261,7 @@ TEST_F(moderation, with_a_period_no_wake_up_is_lost)
 	ASSERT_EQ(0, raw_moderate(self->cq, 7, 200));
 	for (burst = 1; seen < 1500; burst = burst % 17 + 1) {
 		ASSERT_EQ(0, raw_arm(self->cq, false));
-		for (i = 0; i < burst; i++, sent++)
+		for (i = 0; i < burst && sent - seen < IN_FLIGHT; i++, sent++)
 			ASSERT_EQ(0, raw_message(&self->bed.p, &self->bed.mr, 0, 8));
 		while (raw_poll(self->cq, &wc))
 			seen++;

@@ -10,7 +10,7 @@
 
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(mr) {
 	struct raw_bed bed;
@@ -679,45 +679,31 @@ TEST_F(mr, query_says_what_was_registered)
 
 /* Accounting */
 
-/* VmPin of this process in KiB. */
-static long long pinned(void)
-{
-	char line[128];
-	long long kib = -1;
-	FILE *f = fopen("/proc/self/status", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "VmPin: %lld", &kib);
-	if (f)
-		fclose(f);
-	return kib;
-}
-
 TEST_F(mr, pinned_memory_is_counted_until_deregistered)
 {
-	long long before = pinned();
+	long long before = raw_pinned(getpid());
 	struct raw_mr mr;
 
 	ASSERT_LE(0, before);
 	ASSERT_EQ(0, raw_mr(&self->bed.ctx, &mr, 1 << 20));
-	EXPECT_EQ(before + 1024, pinned());
+	EXPECT_EQ(before + 1024, raw_pinned(getpid()));
 	ASSERT_EQ(0, raw_dereg(&self->bed.ctx, &mr));
-	EXPECT_EQ(before, pinned());
+	EXPECT_EQ(before, raw_pinned(getpid()));
 }
 
 TEST_F(mr, a_refused_registration_is_not_counted)
 {
-	long long before = pinned();
+	long long before = raw_pinned(getpid());
 	char *p = map(8192, RW);
 
 	ASSERT_EQ(0, munmap(p + 4096, 4096));
 	EXPECT_EQ(-EFAULT, reg(&self->bed.ctx, p, 8192, 0));
-	EXPECT_EQ(before, pinned());
+	EXPECT_EQ(before, raw_pinned(getpid()));
 }
 
 TEST_F(mr, closing_the_file_gives_everything_back)
 {
-	long long before = pinned();
+	long long before = raw_pinned(getpid());
 	struct raw_ctx ctx;
 	struct raw_mr mr;
 	int i;
@@ -725,48 +711,48 @@ TEST_F(mr, closing_the_file_gives_everything_back)
 	ASSERT_EQ(0, raw_open(&ctx, 0));
 	for (i = 0; i < 10; i++)
 		ASSERT_EQ(0, raw_mr(&ctx, &mr, 65536));
-	EXPECT_EQ(before + 640, pinned());
+	EXPECT_EQ(before + 640, raw_pinned(getpid()));
 	raw_close(&ctx);
-	EXPECT_EQ(before, pinned());
+	EXPECT_EQ(before, raw_pinned(getpid()));
 }
 
 TEST_F(mr, rereg_counts_pages_once)
 {
 	struct vhca_rereg_mr r = { .access = VHCA_ACCESS_LOCAL_WRITE };
 	struct raw_mr mr = { .addr = map(1 << 20, RW), .len = 1 << 19 };
-	long long before = pinned();
+	long long before = raw_pinned(getpid());
 	char *hole = map(8192, RW);
 	uint32_t lkey;
 
 	ASSERT_EQ(0, raw_reg(&self->bed.ctx, &mr, 0));
 	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, mr.lkey, VHCA_REREG_ACCESS));
-	EXPECT_EQ(before + 512, pinned());
+	EXPECT_EQ(before + 512, raw_pinned(getpid()));
 	lkey = r.lkey;
 	r = (struct vhca_rereg_mr) { .addr = (uintptr_t)mr.addr, .length = 1 << 20 };
 	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_TRANSLATION));
-	EXPECT_EQ(before + 1024, pinned());
+	EXPECT_EQ(before + 1024, raw_pinned(getpid()));
 	lkey = r.lkey;
 	r = (struct vhca_rereg_mr) { .addr = (uintptr_t)mr.addr, .length = 1 };
 	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_TRANSLATION));
-	EXPECT_EQ(before + 4, pinned());
+	EXPECT_EQ(before + 4, raw_pinned(getpid()));
 	lkey = r.lkey;
 	r = (struct vhca_rereg_mr) { .pd = self->bed.ctx.pd };
 	ASSERT_EQ(0, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_PD));
-	EXPECT_EQ(before + 4, pinned());
+	EXPECT_EQ(before + 4, raw_pinned(getpid()));
 	lkey = r.lkey;
 	/* A failure neither adds nor takes. */
 	ASSERT_EQ(0, munmap(hole + 4096, 4096));
 	r = (struct vhca_rereg_mr) { .addr = (uintptr_t)hole, .length = 8192 };
 	EXPECT_EQ(-EFAULT, rereg(&self->bed.ctx, &r, lkey, VHCA_REREG_TRANSLATION));
-	EXPECT_EQ(before + 4, pinned());
+	EXPECT_EQ(before + 4, raw_pinned(getpid()));
 	r = (struct vhca_rereg_mr) {
 		.addr = (uintptr_t)mr.addr, .length = 8192, .pd = 0xffffff,
 	};
 	EXPECT_EQ(-EINVAL, rereg(&self->bed.ctx, &r, lkey,
 				 VHCA_REREG_TRANSLATION | VHCA_REREG_PD));
-	EXPECT_EQ(before + 4, pinned());
+	EXPECT_EQ(before + 4, raw_pinned(getpid()));
 	EXPECT_EQ(0, raw_free(self->bed.ctx.fd, VHCA_IOC_DEREG_MR, lkey));
-	EXPECT_EQ(before, pinned());
+	EXPECT_EQ(before, raw_pinned(getpid()));
 }
 
 static int limited(void)
@@ -786,7 +772,7 @@ static int limited(void)
 		return 4;
 	if (raw_mr(&ctx, &more, 4096) != -ENOMEM)
 		return 5;
-	if (raw_dereg(&ctx, &mr) || pinned() != 0)
+	if (raw_dereg(&ctx, &mr) || raw_pinned(getpid()) != 0)
 		return 6;
 	return raw_mr(&ctx, &more, 4096) ? 7 : 0;
 }
@@ -799,12 +785,12 @@ TEST_F(mr, the_memlock_limit_holds_for_a_user)
 /* Another process than the one that registered may deregister: the first is uncharged. */
 TEST_F(mr, a_child_that_deregisters_uncharges_the_parent)
 {
-	long long before = pinned();
+	long long before = raw_pinned(getpid());
 	struct raw_mr mr;
 
 	ASSERT_EQ(0, raw_mr(&self->bed.ctx, &mr, 65536));
 	EXPECT_EQ(0, RAW_CHILD(raw_dereg(&self->bed.ctx, &mr)));
-	EXPECT_EQ(before, pinned());
+	EXPECT_EQ(before, raw_pinned(getpid()));
 }
 
 TEST_HARNESS_MAIN

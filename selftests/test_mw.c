@@ -7,7 +7,7 @@
 
 #include "mem.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define IOVA	0x4000001
 #define LENGTH	8000

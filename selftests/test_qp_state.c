@@ -5,7 +5,9 @@
  */
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include <pthread.h>
+
+#include "harness.h"
 
 /* Attributes that a modification may name, for all states. */
 #define ATTR_MASK	0x1fffff
@@ -562,6 +564,63 @@ TEST_F(qp_state, sends_posted_before_rts_wait_for_it)
 	ASSERT_EQ(0, raw_step(&a, VHCA_QPS_RTS, raw_attr(self->ctx.lid, b.made.qpn)));
 	ASSERT_EQ(0, raw_wait_wc(&self->cq, &wc));
 	EXPECT_EQ(VHCA_CQE_SUCCESS, wc.status);
+}
+
+/*
+ * Who posts as fast as the device flushes: in the ring is always something, until
+ * many times the ring was posted.
+ */
+struct poster {
+	struct raw_qp *qp;
+	struct raw_cq *cq;
+	unsigned int done;
+	bool stop;
+};
+
+#define POSTER_SHIFT	VHCA_SQ_MAX_SHIFT
+#define POSTER_AHEAD	(1u << (POSTER_SHIFT - 1))
+#define POSTER_MOST	(16u << POSTER_SHIFT)
+
+static void *post_for_ever(void *arg)
+{
+	struct poster *p = arg;
+	struct raw_wc wc;
+
+	while (p->done < POSTER_MOST && !__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
+		if (!raw_poll(p->cq, &wc))
+			continue;
+		raw_store32(&raw_qp_dbr(p->qp)->sq_pi,
+			    (uint16_t)(wc.wqe_index + POSTER_AHEAD));
+		__atomic_add_fetch(&p->done, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+TEST_F(qp_state, who_posts_on_and_on_does_not_hold_up_a_way_out_of_sqe)
+{
+	struct vhca_qp_attr attr = { .state = VHCA_QPS_RTS, .cur_state = VHCA_QPS_SQE };
+	struct raw_qp qp = { .made = { .type = VHCA_QPT_UD, .sq_shift = POSTER_SHIFT } };
+	struct raw_ctx ctx;
+	struct raw_cq cq;
+	struct poster p = { .qp = &qp, .cq = &cq };
+	struct raw_wc wc;
+	pthread_t thread;
+
+	ASSERT_EQ(0, raw_open(&ctx, 0));
+	ASSERT_EQ(0, raw_cq(&ctx, &cq, 4u << POSTER_SHIFT, VHCA_INVALID_FD));
+	ASSERT_EQ(0, raw_make_qp(&ctx, &qp, &cq, &cq));
+	ASSERT_EQ(0, raw_climb(&qp, VHCA_QPS_RTS, raw_attr(0, 0)));
+	/* A WQE of zeroes is not one. */
+	ASSERT_EQ(0, raw_post_built(&qp));
+	ASSERT_EQ(0, raw_wait_wc(&cq, &wc));
+	ASSERT_EQ(VHCA_QPS_SQE, raw_state(&qp));
+	raw_store32(&raw_qp_dbr(&qp)->sq_pi, POSTER_AHEAD);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, post_for_ever, &p));
+	EXPECT_EQ(0, raw_modify(&qp, VHCA_QP_STATE | VHCA_QP_CUR_STATE, &attr));
+	EXPECT_GT(POSTER_MOST / 2, __atomic_load_n(&p.done, __ATOMIC_RELAXED));
+	__atomic_store_n(&p.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	raw_close(&ctx);
 }
 
 TEST_HARNESS_MAIN

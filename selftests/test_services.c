@@ -6,7 +6,7 @@
  */
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define MR_LEN		16384
 #define RECV_AT		8192	/* in the MR */

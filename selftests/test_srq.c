@@ -5,7 +5,7 @@
  */
 #include "raw.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 FIXTURE(srq) {
 	struct raw_ctx ctx;

@@ -168,6 +168,154 @@ TEST_F(uc, a_write_that_may_not_be_is_dropped)
 	exchange(_metadata, self->a, self->b, 100, 1);
 }
 
+/*
+ * Messages that are broken off: so long that there is time to, while they are sent
+ */
+#define LONG_BUF	(32 * 1024 * 1024)
+#define LONG_SGES	30	/* all the same memory */
+
+static void open_for_long(struct __test_metadata *_metadata, struct pair *p)
+{
+	struct pair_opts opts = p->opts;
+
+	pair_close(_metadata, p);
+	opts.buf_len = LONG_BUF;
+	opts.cap.max_send_sge = LONG_SGES;
+	opts.cap.max_recv_sge = LONG_SGES;
+	pair_open(_metadata, p, &opts);
+}
+
+static int long_list(const struct end *e, struct ibv_sge *sge)
+{
+	int i;
+
+	for (i = 0; i < LONG_SGES; i++)
+		sge[i] = (struct ibv_sge) { (uintptr_t)e->buf, LONG_BUF, e->mr->lkey };
+	return LONG_SGES;
+}
+
+/* A message is on its way, and its beginning has arrived. Its receive has wr_id 1. */
+static void begin_long(struct __test_metadata *_metadata, struct pair *p)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+	struct ibv_sge sge[LONG_SGES];
+
+	b->buf[0] = 0;
+	a->buf[0] = 1;
+	ASSERT_EQ(0, post_recv_end(b, 1, sge, long_list(b, sge)));
+	ASSERT_EQ(0, post_send_sges(a->qp, 9, sge, long_list(a, sge), IBV_SEND_SIGNALED));
+	ASSERT_TRUE(wait_until(__atomic_load_n(b->buf, __ATOMIC_ACQUIRE)));
+}
+
+/* The sender gives up in the middle, and is connected again. */
+static void break_off(struct __test_metadata *_metadata, struct pair *p)
+{
+	struct end *a = &p->end[0], *b = &p->end[1];
+
+	begin_long(_metadata, p);
+	ASSERT_EQ(0, qp_to(a->qp, IBV_QPS_ERR));
+	expect_wc(_metadata, a->scq, 9, IBV_WC_WR_FLUSH_ERR);
+	ASSERT_EQ(0, qp_to(a->qp, IBV_QPS_RESET));
+	qp_connect(_metadata, a->qp, &p->opts, b->lid, b->qp->qp_num);
+}
+
+TEST_F(uc, a_message_that_is_broken_off_leaves_its_receive_to_the_next)
+{
+	struct ibv_wc wc;
+	int i;
+
+	open_for_long(_metadata, &self->p);
+	break_off(_metadata, &self->p);
+	EXPECT_TRUE(cq_empty(self->b->rcq));
+	EXPECT_EQ(IBV_QPS_RTS, qp_state(self->b->qp));
+	ASSERT_EQ(0, post_recv(self->b, 2, SLICE, 100));
+	for (i = 0; i < 2; i++) {
+		fill(self->a->buf, 100, i);
+		ASSERT_EQ(0, post_send(self->a, 3, 0, 100, IBV_SEND_SIGNALED));
+		expect_wc(_metadata, self->a->scq, 3, IBV_WC_SUCCESS);
+		wc = expect_wc(_metadata, self->b->rcq, 1 + i, IBV_WC_SUCCESS);
+		EXPECT_EQ(100, wc.byte_len);
+		EXPECT_EQ(0, memcmp(self->a->buf, self->b->buf + i * SLICE, 100));
+	}
+	EXPECT_TRUE(cq_empty(self->b->rcq));
+}
+
+TEST_F(uc, the_rest_of_a_message_without_its_beginning_is_dropped)
+{
+	struct end *a = self->a, *b = self->b;
+
+	open_for_long(_metadata, &self->p);
+	begin_long(_metadata, &self->p);
+	/* The receiver starts anew in the middle. */
+	ASSERT_EQ(0, qp_to(b->qp, IBV_QPS_RESET));
+	ASSERT_TRUE(cq_empty(a->scq));
+	ASSERT_EQ(0, qp_to_init(b->qp, &self->p.opts));
+	ASSERT_EQ(0, post_recv(b, 2, 0, 100));
+	ASSERT_EQ(0, qp_to_rtr(b->qp, &self->p.opts, a->lid, a->qp->qp_num));
+	expect_wc(_metadata, a->scq, 9, IBV_WC_SUCCESS);
+	EXPECT_TRUE(cq_empty(b->rcq));
+	ASSERT_EQ(0, post_send(a, 3, 0, 100, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, b->rcq, 2, IBV_WC_SUCCESS);
+}
+
+TEST_F(uc, a_receive_in_hand_is_flushed_once)
+{
+	open_for_long(_metadata, &self->p);
+	break_off(_metadata, &self->p);
+	ASSERT_EQ(0, post_recv(self->b, 2, 0, 100));
+	ASSERT_EQ(0, qp_to(self->b->qp, IBV_QPS_ERR));
+	expect_wc(_metadata, self->b->rcq, 1, IBV_WC_WR_FLUSH_ERR);
+	/* What is in an SRQ stays there. */
+	if (!variant->srq)
+		expect_wc(_metadata, self->b->rcq, 2, IBV_WC_WR_FLUSH_ERR);
+	EXPECT_TRUE(cq_empty(self->b->rcq));
+	pair_reconnect(_metadata, &self->p);
+	EXPECT_TRUE(cq_empty(self->b->rcq));
+	if (!variant->srq)
+		ASSERT_EQ(0, post_recv(self->b, 2, 0, 100));
+	ASSERT_EQ(0, post_send(self->a, 3, 0, 100, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, self->b->rcq, 2, IBV_WC_SUCCESS);
+}
+
+static int post_all(struct end *e)
+{
+	int n = 0;
+
+	while (!post_recv(e, n, 0, 8))
+		n++;
+	return n;
+}
+
+/* Who posts to an SRQ has to get its room back from a QP that forgets what it took. */
+TEST_F(uc, a_receive_in_hand_is_not_lost_to_its_queue)
+{
+	struct end *b = self->b;
+	int i, room;
+
+	open_for_long(_metadata, &self->p);
+	for (i = 0; i < 2; i++) {
+		break_off(_metadata, &self->p);
+		if (i) {
+			ASSERT_EQ(0, ibv_destroy_qp(b->qp));
+			end_make_qp(_metadata, b, &self->p.opts, 1);
+			pair_reconnect(_metadata, &self->p);
+		} else {
+			ASSERT_EQ(0, qp_to(b->qp, IBV_QPS_RESET));
+			qp_connect(_metadata, b->qp, &self->p.opts, self->a->lid,
+				   self->a->qp->qp_num);
+		}
+	}
+	/* Nor is it seen by who polls. */
+	EXPECT_TRUE(cq_empty(b->rcq));
+	room = post_all(b);
+	for (i = 0; i < room; i++) {
+		ASSERT_EQ(0, post_send(self->a, i, 0, 8, IBV_SEND_SIGNALED));
+		expect_wc(_metadata, self->a->scq, i, IBV_WC_SUCCESS);
+		expect_wc(_metadata, b->rcq, i, IBV_WC_SUCCESS);
+	}
+	EXPECT_EQ(self->p.opts.cap.max_recv_wr, room);
+}
+
 TEST_F(uc, a_qp_without_the_right_drops_writes)
 {
 	struct op op = remote_op(IBV_WR_RDMA_WRITE, self->b, 0, 8);

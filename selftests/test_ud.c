@@ -4,6 +4,9 @@
  * what is too long, multicast, and the send queue error state.
  */
 #define _GNU_SOURCE
+#include <linux/capability.h>
+#include <sys/syscall.h>
+
 #include "ops.h"
 
 #define MTU		4096	/* of the port */
@@ -259,10 +262,15 @@ TEST_F(ud, another_qkey_is_dropped_and_counted)
 	EXPECT_EQ(of_port + 1, qkey_violations(self->b->ctx));
 }
 
+static int set_qkey(struct end *e, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .qkey = qkey };
+
+	return ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_QKEY);
+}
+
 TEST_F(ud, the_own_qkey_instead_of_that_of_the_request)
 {
-	struct ibv_qp_attr attr = { .qkey = PAIR_QKEY + 1 };
-
 	/* It is PAIR_QKEY on both sides. */
 	ASSERT_EQ(0, post_recv(self->b, 1, 0, GRH_LEN + 8));
 	ASSERT_EQ(0, post_dgram(self->a, 2, 0, 8, self->a->ah, self->b->qp->qp_num,
@@ -270,10 +278,60 @@ TEST_F(ud, the_own_qkey_instead_of_that_of_the_request)
 	expect_wc(_metadata, self->a->scq, 2, IBV_WC_SUCCESS);
 	expect_wc(_metadata, self->b->rcq, 1, IBV_WC_SUCCESS);
 
-	attr.qp_state = IBV_QPS_RTS;
-	ASSERT_EQ(0, ibv_modify_qp(self->a->qp, &attr, IBV_QP_STATE | IBV_QP_QKEY));
+	ASSERT_EQ(0, set_qkey(self->a, PAIR_QKEY + 1));
 	expect_dropped(_metadata, self->a, self->b, self->a->ah, self->b->qp->qp_num,
 		       OWN_QKEY | PAIR_QKEY);
+}
+
+static uint32_t qkey_of(struct end *e)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = {};
+
+	return ibv_query_qp(e->qp, &attr, IBV_QP_QKEY, &init) ? 0 : attr.qkey;
+}
+
+/* CAP_NET_RAW of this thread. */
+static int set_net_raw(bool on)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &head, caps))
+		return errno;
+	caps[0].effective &= ~(1u << CAP_NET_RAW);
+	if (on)
+		caps[0].effective |= 1u << CAP_NET_RAW;
+	return syscall(SYS_capset, &head, caps) ? errno : 0;
+}
+
+TEST_F(ud, a_controlled_qkey_needs_a_privilege)
+{
+	ASSERT_EQ(0, set_net_raw(false));
+	EXPECT_EQ(EPERM, set_qkey(self->a, OWN_QKEY | 7));
+	EXPECT_EQ(PAIR_QKEY, qkey_of(self->a));
+	exchange(_metadata, self->a, self->b, 100, 1);
+	/* Others do not. */
+	EXPECT_EQ(0, set_qkey(self->a, ~OWN_QKEY));
+	EXPECT_EQ(~OWN_QKEY, qkey_of(self->a));
+	ASSERT_EQ(0, set_net_raw(true));
+	EXPECT_EQ(0, set_qkey(self->a, OWN_QKEY | 7));
+	EXPECT_EQ(OWN_QKEY | 7, qkey_of(self->a));
+}
+
+TEST_F(ud, only_who_has_a_controlled_qkey_reaches_it)
+{
+	struct end *a = self->a, *b = self->b;
+
+	ASSERT_EQ(0, set_qkey(b, OWN_QKEY | 7));
+	ASSERT_EQ(0, post_recv(b, 1, 0, GRH_LEN + 8));
+	ASSERT_EQ(0, post_dgram(a, 2, 0, 8, a->ah, b->qp->qp_num, OWN_QKEY | 7));
+	expect_wc(_metadata, a->scq, 2, IBV_WC_SUCCESS);
+	EXPECT_TRUE(cq_empty(b->rcq));
+	ASSERT_EQ(0, set_qkey(a, OWN_QKEY | 7));
+	ASSERT_EQ(0, post_dgram(a, 3, 0, 8, a->ah, b->qp->qp_num, OWN_QKEY));
+	expect_wc(_metadata, a->scq, 3, IBV_WC_SUCCESS);
+	expect_wc(_metadata, b->rcq, 1, IBV_WC_SUCCESS);
 }
 
 TEST_F(ud, what_leads_nowhere_is_dropped)
@@ -608,6 +666,117 @@ TEST_F(ud, the_sender_hears_itself_unless_it_blocks_that)
 	hearer_close(_metadata, &plain);
 	hearer_close(_metadata, &deaf);
 	EXPECT_EQ(0, ibv_destroy_ah(ah));
+}
+
+/*
+ * Limits
+ */
+struct crowd {
+	struct ibv_context	*ctx;
+	struct ibv_device_attr	attr;
+	struct ibv_pd		*pd;
+	struct ibv_cq		*cq;
+};
+
+static struct ibv_qp *crowd_qp(struct __test_metadata *_metadata, struct crowd *c)
+{
+	struct pair_opts opts = PAIR_DEFAULTS;
+	struct ibv_qp *qp;
+
+	opts.type = IBV_QPT_UD;
+	qp = make_qp(c->pd, c->cq, c->cq, &opts, NULL);
+	ASSERT_NE(NULL, qp);
+	return qp;
+}
+
+static struct crowd crowd_open(struct __test_metadata *_metadata)
+{
+	struct crowd c = { .ctx = open_vhca(_metadata, 0) };
+
+	ASSERT_EQ(0, ibv_query_device(c.ctx, &c.attr));
+	c.pd = ibv_alloc_pd(c.ctx);
+	ASSERT_NE(NULL, c.pd);
+	c.cq = ibv_create_cq(c.ctx, 1, NULL, NULL, 0);
+	ASSERT_NE(NULL, c.cq);
+	return c;
+}
+
+static void crowd_close(struct __test_metadata *_metadata, struct crowd *c)
+{
+	EXPECT_EQ(0, ibv_destroy_cq(c->cq));
+	EXPECT_EQ(0, ibv_dealloc_pd(c->pd));
+	EXPECT_EQ(0, ibv_close_device(c->ctx));
+}
+
+static union ibv_gid numbered(int i)
+{
+	return (union ibv_gid) { .raw = { 0xff, 0x12, [14] = i >> 8, [15] = i } };
+}
+
+static int attach(struct ibv_qp *qp, int i)
+{
+	union ibv_gid gid = numbered(i);
+
+	return ibv_attach_mcast(qp, &gid, 0);
+}
+
+static int detach(struct ibv_qp *qp, int i)
+{
+	union ibv_gid gid = numbered(i);
+
+	return ibv_detach_mcast(qp, &gid, 0);
+}
+
+TEST(there_are_as_many_groups_as_the_device_says)
+{
+	struct crowd c = crowd_open(_metadata);
+	struct ibv_qp *qp = crowd_qp(_metadata, &c), *other = crowd_qp(_metadata, &c);
+	int i, most = c.attr.max_mcast_grp;
+
+	for (i = 0; i < most; i++)
+		ASSERT_EQ(0, attach(qp, i));
+	EXPECT_EQ(ENOSPC, attach(qp, most));
+	EXPECT_EQ(ENOSPC, attach(other, most));
+	EXPECT_EQ(EINVAL, detach(qp, most));
+	/* Those that there are take others. */
+	EXPECT_EQ(0, attach(other, 0));
+	/* Once nobody is in a group, another can be. */
+	EXPECT_EQ(0, detach(qp, 0));
+	EXPECT_EQ(ENOSPC, attach(qp, most));
+	EXPECT_EQ(0, detach(other, 0));
+	EXPECT_EQ(0, attach(other, most));
+	EXPECT_EQ(ENOSPC, attach(qp, 0));
+	/* A QP takes its groups along. */
+	EXPECT_EQ(0, ibv_destroy_qp(qp));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, attach(other, i));
+	EXPECT_EQ(0, ibv_destroy_qp(other));
+	crowd_close(_metadata, &c);
+}
+
+TEST(a_group_has_as_many_members_as_the_device_says)
+{
+	struct crowd c = crowd_open(_metadata);
+	int i, most = c.attr.max_mcast_qp_attach;
+	struct ibv_qp *qp[most + 1];
+
+	EXPECT_GE((int64_t)c.attr.max_mcast_grp * most, c.attr.max_total_mcast_qp_attach);
+	EXPECT_LT(c.attr.max_mcast_grp, c.attr.max_total_mcast_qp_attach);
+	for (i = 0; i <= most; i++)
+		qp[i] = crowd_qp(_metadata, &c);
+	for (i = 0; i < most; i++)
+		ASSERT_EQ(0, attach(qp[i], 1));
+	EXPECT_EQ(ENOSPC, attach(qp[most], 1));
+	EXPECT_EQ(EINVAL, detach(qp[most], 1));
+	EXPECT_EQ(0, attach(qp[most], 2));
+	/* Who is a member, is; one who leaves makes room. */
+	EXPECT_EQ(0, attach(qp[0], 1));
+	EXPECT_EQ(0, detach(qp[0], 1));
+	EXPECT_EQ(0, attach(qp[most], 1));
+	EXPECT_EQ(ENOSPC, attach(qp[0], 1));
+	for (i = 0; i <= most; i++)
+		EXPECT_EQ(0, ibv_destroy_qp(qp[i]));
+	crowd_close(_metadata, &c);
 }
 
 TEST_F(ud, what_cannot_be_attached)

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define CQE	64
 #define CQ_SIZE	(CQE * VHCA_CQE_SIZE)
@@ -41,21 +41,6 @@ static bool all(const uint8_t *p, size_t size, uint8_t val)
 		if (p[size] != val)
 			return false;
 	return true;
-}
-
-/* Pages that are pinned for this process, in KiB, or -1. */
-static long pinned(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[128];
-	long kb = -1;
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %ld", &kb) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kb;
 }
 
 static int user_cq(struct raw_ctx *ctx, struct raw_cq *cq, void *addr)
@@ -168,7 +153,7 @@ TEST_F(user_queues, the_memory_is_zeroed_and_no_more_than_that)
 
 TEST_F(user_queues, pages_are_charged_while_the_object_is_there)
 {
-	long kb = pinned(), qkb = pages(QP_SIZE) / 1024, ckb = pages(CQ_SIZE) / 1024;
+	long kb = raw_pinned(getpid()), qkb = pages(QP_SIZE) / 1024, ckb = pages(CQ_SIZE) / 1024;
 	uint8_t *cmem = memory(CQ_SIZE), *smem = memory(SRQ_SIZE);
 	struct raw_srq srq;
 	struct raw_cq cq;
@@ -176,22 +161,22 @@ TEST_F(user_queues, pages_are_charged_while_the_object_is_there)
 
 	ASSERT_LE(0, kb);
 	ASSERT_EQ(0, user_cq(&self->ctx, &cq, cmem));
-	EXPECT_EQ(kb + ckb, pinned());
+	EXPECT_EQ(kb + ckb, raw_pinned(getpid()));
 	ASSERT_EQ(0, user_qp(&self->ctx, &qp, &cq, self->mem));
-	EXPECT_EQ(kb + ckb + qkb, pinned());
+	EXPECT_EQ(kb + ckb + qkb, raw_pinned(getpid()));
 	ASSERT_EQ(0, user_srq(&self->ctx, &srq, smem));
-	EXPECT_EQ(kb + ckb + qkb + (long)pages(SRQ_SIZE) / 1024, pinned());
+	EXPECT_EQ(kb + ckb + qkb + (long)pages(SRQ_SIZE) / 1024, raw_pinned(getpid()));
 	ASSERT_EQ(0, raw_destroy_srq(&srq, NULL));
-	EXPECT_EQ(kb + ckb + qkb, pinned());
+	EXPECT_EQ(kb + ckb + qkb, raw_pinned(getpid()));
 	ASSERT_EQ(0, raw_destroy_qp(&qp));
-	EXPECT_EQ(kb + ckb, pinned());
+	EXPECT_EQ(kb + ckb, raw_pinned(getpid()));
 	ASSERT_EQ(0, raw_destroy_cq(&cq, NULL));
-	EXPECT_EQ(kb, pinned());
+	EXPECT_EQ(kb, raw_pinned(getpid()));
 }
 
 TEST_F(user_queues, closing_unpins)
 {
-	long kb = pinned();
+	long kb = raw_pinned(getpid());
 	struct raw_ctx ctx;
 	struct raw_cq cq;
 	struct raw_qp qp;
@@ -199,15 +184,15 @@ TEST_F(user_queues, closing_unpins)
 	ASSERT_EQ(0, raw_open(&ctx, 0));
 	ASSERT_EQ(0, user_cq(&ctx, &cq, memory(CQ_SIZE)));
 	ASSERT_EQ(0, user_qp(&ctx, &qp, &cq, self->mem));
-	EXPECT_LT(kb, pinned());
+	EXPECT_LT(kb, raw_pinned(getpid()));
 	raw_close(&ctx);
-	EXPECT_EQ(kb, pinned());
+	EXPECT_EQ(kb, raw_pinned(getpid()));
 }
 
 /* Refused after it was pinned, or while it was: nothing stays so. */
 TEST_F(user_queues, a_call_that_fails_leaves_nothing_pinned)
 {
-	long kb = pinned();
+	long kb = raw_pinned(getpid());
 	struct raw_srq srq;
 	struct raw_cq cq;
 	struct raw_qp qp;
@@ -223,7 +208,7 @@ TEST_F(user_queues, a_call_that_fails_leaves_nothing_pinned)
 	self->ctx.pd -= 0x10000;
 	ASSERT_EQ(0, munmap(self->mem + 4096, pages(QP_SIZE)));
 	EXPECT_EQ(-EFAULT, user_qp(&self->ctx, &qp, &self->cq, self->mem));
-	EXPECT_EQ(kb, pinned());
+	EXPECT_EQ(kb, raw_pinned(getpid()));
 	EXPECT_EQ(0, user_qp(&self->ctx, &qp, &self->cq, memory(QP_SIZE)));
 }
 

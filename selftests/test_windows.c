@@ -338,14 +338,27 @@ TEST_F(mw, a_window_of_another_pd_is_not_bound)
 	EXPECT_EQ(0, ibv_dealloc_pd(pd));
 }
 
+/* Type 1: by ibv_bind_mw(), which chooses the key; type 2: by a work request. */
+TEST_F(mw, a_window_is_bound_by_the_call_of_its_type_alone)
+{
+	struct ibv_mw_bind_info info = window(self->mr, self->b, REMOTE);
+	struct ibv_mw_bind bind = { .wr_id = 50, .bind_info = info };
+	uint32_t rkey = self->mw[0]->rkey;
+
+	EXPECT_EQ(EINVAL, variant->type == IBV_MW_TYPE_1 ?
+			  post_bind(self->b->qp, self->mw[0], info, ibv_inc_rkey(rkey)) :
+			  ibv_bind_mw(self->b->qp, self->mw[0], &bind));
+	EXPECT_EQ(rkey, self->mw[0]->rkey);
+	EXPECT_TRUE(cq_empty(self->b->scq));
+	bind_ok(_metadata, self->b, self->mw[0], info);
+}
+
 TEST_F(mw, what_no_bind_can_be_is_einval_and_posts_nothing)
 {
 	struct ibv_mw_bind_info info = window(self->mr, self->b, REMOTE);
 	struct ibv_mw_bind bind = { .wr_id = 50, .bind_info = info };
 	uint32_t rkey = self->mw[0]->rkey;
 
-	if (variant->type == IBV_MW_TYPE_2)
-		EXPECT_EQ(EINVAL, ibv_bind_mw(self->b->qp, self->mw[0], &bind));
 	bind.send_flags = IBV_SEND_INLINE;
 	EXPECT_EQ(EINVAL, ibv_bind_mw(self->b->qp, self->mw[0], &bind));
 	info.mr = NULL;

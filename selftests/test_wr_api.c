@@ -689,6 +689,15 @@ static void bind_of_nothing(struct end *e, struct ibv_qp_ex *qpx)
 	build_dest(e, qpx);
 }
 
+static void bind_of_type_1(struct end *e, struct ibv_qp_ex *qpx)
+{
+	struct ibv_mw mw = { .type = IBV_MW_TYPE_1, .rkey = 0x100 };
+	struct ibv_mw_bind_info nothing = {};
+
+	ibv_wr_bind_mw(qpx, &mw, 0x101, &nothing);
+	build_dest(e, qpx);
+}
+
 TEST_F(wr, what_is_wrong_with_reads_atomics_and_windows)
 {
 	struct pair *p = &self->p;
@@ -702,6 +711,7 @@ TEST_F(wr, what_is_wrong_with_reads_atomics_and_windows)
 	expect_bad(_metadata, p, EINVAL, atomic_of_two);
 	expect_bad(_metadata, p, EINVAL, data_of_an_invalidation);
 	expect_bad(_metadata, p, EINVAL, bind_of_nothing);
+	expect_bad(_metadata, p, EINVAL, bind_of_type_1);
 }
 
 TEST_F(wr, a_qp_that_may_not_send_takes_no_batch)

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 /* Two files of the same device that have the domain of the same inode open. */
 FIXTURE(xrc) {
@@ -335,6 +335,63 @@ TEST_F(xrc, a_qp_works_for_others_when_the_file_that_made_it_is_closed)
 	EXPECT_EQ(0, memcmp(mr.addr + 4096, "xrc here", 8));
 	ASSERT_EQ(0, raw_destroy_qp(&mine));
 	EXPECT_EQ(-EINVAL, open_qp(&self->b, &mine, qp.made.qpn, self->bxrcd));
+}
+
+/* The tag of the WQE that was posted last. */
+static void retag(struct raw_srq *srq, uint16_t tag)
+{
+	uint16_t i = (srq->pi - 1) & ((1u << srq->made.shift) - 1);
+	size_t size = (size_t)VHCA_WQE_SEG_SIZE << srq->made.sge_shift;
+
+	((struct vhca_wqe_recv_head *)(srq->buf + i * size))->tag = htobe16(tag);
+}
+
+/*
+ * A message waits for a receive of @a and cannot be read when there is one. The
+ * receive, which the QP has taken by then, is neither that of the next message, which
+ * is for @b, nor lost.
+ */
+TEST_F(xrc, a_receive_that_a_message_left_is_not_for_the_srq_of_the_next)
+{
+	struct vhca_qp_attr attr = raw_attr(self->b.lid, 0);
+	struct raw_srq asrq, bsrq;
+	struct raw_qp recv, send;
+	struct raw_mr amr, mr, gone;
+	struct raw_wc wc;
+
+	ASSERT_EQ(0, raw_mr(&self->a, &amr, 4096));
+	ASSERT_EQ(0, raw_mr(&self->b, &mr, 8192));
+	ASSERT_EQ(0, raw_mr(&self->b, &gone, 4096));
+	ASSERT_EQ(0, raw_xrc_srq(&self->a, &asrq, &self->acq, self->axrcd));
+	ASSERT_EQ(0, raw_xrc_srq(&self->b, &bsrq, &self->bcq, self->bxrcd));
+	ASSERT_EQ(0, raw_qp_of(&self->a, &recv, VHCA_QPT_XRC_RECV, NULL, self->axrcd));
+	ASSERT_EQ(0, raw_qp_of(&self->b, &send, VHCA_QPT_XRC_SEND, &self->bcq, 0));
+	attr.dest_qpn = recv.made.qpn;
+	attr.min_rnr_timer = 20;
+	ASSERT_EQ(0, raw_climb(&send, VHCA_QPS_RTS, attr));
+	attr.dest_qpn = send.made.qpn;
+	ASSERT_EQ(0, raw_climb(&recv, VHCA_QPS_RTR, attr));
+
+	ASSERT_EQ(0, xrc_send(&send, &gone, asrq.made.srqn));
+	ASSERT_EQ(0, raw_dereg(&self->b, &gone));
+	raw_srq_recv(&asrq, &amr, 0, 64);
+	retag(&asrq, 7);
+	ASSERT_EQ(0, raw_wait_wc(&self->bcq, &wc));
+	ASSERT_EQ(VHCA_CQE_LOC_PROT_ERR, wc.status);
+
+	attr.dest_qpn = recv.made.qpn;
+	ASSERT_EQ(0, raw_reset_qp(&send));
+	ASSERT_EQ(0, raw_climb(&send, VHCA_QPS_RTS, attr));
+	raw_srq_recv(&bsrq, &mr, 4096, 64);
+	retag(&bsrq, 3);
+	ASSERT_EQ(0, xrc_send(&send, &mr, bsrq.made.srqn));
+	ASSERT_EQ(0, raw_wait_wc(&self->bcq, &wc));
+	EXPECT_EQ(VHCA_CQE_RESP, wc.opcode);
+	EXPECT_EQ(VHCA_CQE_SUCCESS, wc.status);
+	EXPECT_EQ(3, wc.wqe_index);
+	ASSERT_EQ(0, raw_wait_wc(&self->acq, &wc));
+	EXPECT_EQ(VHCA_CQE_WR_FLUSH_ERR, wc.status);
+	EXPECT_EQ(7, wc.wqe_index);
 }
 
 TEST_F(xrc, each_file_has_its_own_cookie_and_its_own_events)

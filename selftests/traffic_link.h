@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * traffic_link.h: a pair of QPs with a model of either direction: posts requests and
- * receives, takes completions, brings a link back that has failed.
+ * traffic_link.h: a pair of QPs with a model of either direction, its making and its
+ * end. The link lies in memory that processes share: one has both ends, or each of two
+ * has one. What belongs to an end only its process uses.
  */
 #ifndef TRAFFIC_LINK_H
 #define TRAFFIC_LINK_H
@@ -13,38 +14,79 @@
 #define TARGET_AT	((SLOTS + RECEIVES) * SLOT)
 #define LINK_BUF	(TARGET_AT + SLOT)
 
+/* Ends that this process has. */
+static struct {
+	int from;
+	int to;
+} ends = { 0, 1 };
+
+/**
+ * struct place - what the other end knows of an end
+ * @address: of its QP.
+ * @target: memory that the peer writes and reads, by a key of its own.
+ * @rkey: that key; @dead_rkey: its predecessor.
+ */
+struct place {
+	struct address		address;
+	uint64_t		target;
+	uint32_t		rkey;
+	uint32_t		dead_rkey;
+};
+
 /**
  * struct link - two ends and what goes on between them; index 0 sends to 1
- * @target: region that the peer writes and reads; @dead_rkey: of its predecessor.
+ * @locked: of what both processes look at.
+ * @arrived: how often processes have been at link_meet().
+ * @m: directions; the windows in them are of the end that does not send.
+ * @sq: the QP that sends. That of an XRC pair's second end has nobody to talk to: it
+ *	serves the windows that the first one's requests go through.
+ * @target: region behind place.rkey; @bindable: the same, for windows alone.
+ * @room: bytes of the receives posted at an end.
  * @posted: receives posted at an end; @taken: of them completed.
+ * @hold: no receives are posted for a direction before so many of its requests are done.
  * @strict: the requester does not wait long for a receive.
- * @withheld: no receives are posted until the link is brought back.
+ * @last: link_post_last() was done.
+ * @returning: it is brought back, or is to be.
  * @armed: CQs that have been armed: send CQ of either end, then receive CQ.
  * @completions: taken, of all kinds.
  * @returns: how often it was brought back.
+ * @damage: what a test does to completions before they are looked at; returns how many
+ *	there are, at most one more. @damaged: it was done.
  */
 struct link {
+	int			locked;
+	uint32_t		arrived;
 	struct pair		p;
 	struct model		m[2];
+	struct place		place[2];
+	struct ibv_qp		*sq[2];
 	struct ibv_mr		*target[2];
-	uint32_t		dead_rkey[2];
+	struct ibv_mr		*bindable[2];
+	struct ibv_mw		*mw[2][WINDOWS];
+	uint32_t		room[2][RECEIVES];
 	uint64_t		posted[2];
 	uint64_t		taken[2];
+	uint64_t		hold[2];
 	bool			strict;
-	bool			withheld;
+	bool			last[2];
+	bool			returning;
 	bool			armed[2][2];
 	uint64_t		completions;
 	uint64_t		returns;
+	int			(*damage)(struct link *l, int d, bool receives,
+					  struct ibv_wc *wc, int n);
+	bool			damaged;
 };
-
-static inline bool link_sends(const struct link *l, int d)
-{
-	return l->p.end[d].qp->qp_type != IBV_QPT_XRC_RECV;
-}
 
 static inline bool link_is(const struct link *l, enum ibv_qp_type type)
 {
-	return l->p.end[0].qp->qp_type == type;
+	return l->p.opts.type == type;
+}
+
+/* Has that end more to send than work requests of its own concern? */
+static inline bool link_talks(const struct link *l, int d)
+{
+	return !(link_is(l, IBV_QPT_XRC_SEND) && d);
 }
 
 static inline uint32_t link_grh(const struct link *l)
@@ -54,13 +96,7 @@ static inline uint32_t link_grh(const struct link *l)
 
 static inline bool link_reliable(const struct link *l)
 {
-	return asks(l->p.end[0].qp);
-}
-
-static inline void link_excuse(struct link *l)
-{
-	l->m[0].excused = true;
-	l->m[1].excused = true;
+	return link_is(l, IBV_QPT_RC) || link_is(l, IBV_QPT_XRC_SEND);
 }
 
 static inline const char *link_wrong(const struct link *l)
@@ -68,277 +104,184 @@ static inline const char *link_wrong(const struct link *l)
 	return l->m[0].wrong ? l->m[0].wrong : l->m[1].wrong;
 }
 
+/* It will do nothing useful any more. */
+static inline bool link_is_down(const struct link *l)
+{
+	return l->m[0].failed || l->m[1].failed || l->m[0].broken || l->m[1].broken;
+}
+
+static inline bool link_is_excused(const struct link *l)
+{
+	return l->m[0].excused || l->m[1].excused;
+}
+
+/* Either QP may have left its state at any time. */
+static inline void link_excuse(struct link *l)
+{
+	int d;
+
+	for (d = 0; d < 2; d++) {
+		l->m[d].excused = true;
+		l->m[d].deaf = l->m[d].lossy;
+	}
+}
+
+/* What a request that goes wrong does to the link. */
+static inline void link_expect(struct link *l, int d, const struct request *r)
+{
+	if (!r->fault && !r->at_peer)
+		return;
+	if (link_reliable(l) || r->fault)
+		l->m[d].excused = true;
+	if (link_reliable(l) || r->at_peer)
+		l->m[!d].excused = true;
+}
+
+/* Receives that no message is expected for yet. */
+static inline int link_spare(struct link *l, int d)
+{
+	return l->posted[!d] - l->taken[!d] - model_expected(&l->m[d]);
+}
+
+/* What the next message finds room for. */
+static inline uint32_t link_room(struct link *l, int d)
+{
+	uint64_t next = l->taken[!d] + model_expected(&l->m[d]);
+	uint32_t room = next < l->posted[!d] ? l->room[!d][next % RECEIVES] : RECEIVE_LEN;
+
+	return room - link_grh(l);
+}
+
+/*
+ * Two processes
+ */
+static inline void link_lock(struct link *l)
+{
+	if (!wait_until(!__atomic_exchange_n(&l->locked, 1, __ATOMIC_ACQUIRE)))
+		model_wrong(&l->m[0], "the other process is gone");
+}
+
+static inline void link_unlock(struct link *l)
+{
+	__atomic_store_n(&l->locked, 0, __ATOMIC_RELEASE);
+}
+
+/* Until the other process is here, too. */
+static inline bool link_meet(struct link *l)
+{
+	uint32_t all;
+
+	if (ends.from != ends.to)
+		return true;
+	all = (__atomic_fetch_add(&l->arrived, 1, __ATOMIC_ACQ_REL) / 2 + 1) * 2;
+	return wait_until(__atomic_load_n(&l->arrived, __ATOMIC_ACQUIRE) >= all);
+}
+
+/*
+ * The ends
+ */
 static inline void link_register(struct __test_metadata *_metadata, struct link *l, int d)
 {
 	struct end *e = &l->p.end[d];
 
 	if (l->target[d]) {
-		l->dead_rkey[d] = l->target[d]->rkey;
+		l->place[d].dead_rkey = l->target[d]->rkey;
 		ASSERT_EQ(0, ibv_dereg_mr(l->target[d]));
 	}
 	l->target[d] = ibv_reg_mr(e->pd, e->buf + TARGET_AT, SLOT, IBV_ACCESS_LOCAL_WRITE |
 								    l->p.opts.access);
 	ASSERT_NE(NULL, l->target[d]);
+	l->place[d].rkey = l->target[d]->rkey;
 }
 
-static inline void link_open(struct __test_metadata *_metadata, struct link *l,
-			     struct pair_opts *opts)
+/* Other windows, which are not bound, instead of those that there may be. */
+static inline void link_make_windows(struct __test_metadata *_metadata, struct link *l, int d)
+{
+	int i;
+
+	for (i = 0; i < WINDOWS; i++) {
+		if (l->mw[d][i])
+			ASSERT_EQ(0, ibv_dealloc_mw(l->mw[d][i]));
+		l->mw[d][i] = ibv_alloc_mw(l->p.end[d].pd, IBV_MW_TYPE_2);
+		ASSERT_NE(NULL, l->mw[d][i]);
+		l->m[!d].window[i] = (struct window) { .key = l->mw[d][i]->rkey };
+	}
+}
+
+/* A QP that sends, at the end of an XRC pair that receives. */
+static inline struct ibv_qp *make_binder(struct __test_metadata *_metadata, struct link *l)
+{
+	struct end as_sender = l->p.end[1];
+
+	as_sender.srq = NULL;
+	end_make_qp(_metadata, &as_sender, &l->p.opts, 0);
+	return as_sender.qp;
+}
+
+static inline void link_open_end(struct __test_metadata *_metadata, struct link *l, int d)
+{
+	struct end *e = &l->p.end[d];
+
+	end_open(_metadata, e, &l->p.opts, d);
+	l->sq[d] = link_talks(l, d) ? e->qp : make_binder(_metadata, l);
+	l->bindable[d] = ibv_reg_mr(e->pd, e->buf + TARGET_AT, SLOT,
+				    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	ASSERT_NE(NULL, l->bindable[d]);
+	l->place[d].address = end_address(e);
+	l->place[d].target = (uintptr_t)e->buf + TARGET_AT;
+	link_register(_metadata, l, d);
+	link_make_windows(_metadata, l, d);
+	l->m[d].slots = e->buf;
+	l->m[d].lossy = !link_reliable(l);
+	l->m[d].own = l->m[!d].window;
+}
+
+static inline void link_connect(struct __test_metadata *_metadata, struct link *l, int d)
+{
+	const struct address *peer = &l->place[!d].address;
+
+	qp_connect(_metadata, l->p.end[d].qp, &l->p.opts, peer->lid, peer->qpn);
+	if (!link_talks(l, d))
+		qp_connect(_metadata, l->sq[d], &l->p.opts, peer->lid, peer->qpn);
+}
+
+static inline void link_to(struct __test_metadata *_metadata, struct link *l, int d,
+			   enum ibv_qp_state state)
+{
+	ASSERT_EQ(0, qp_to(l->p.end[d].qp, state));
+	if (!link_talks(l, d))
+		ASSERT_EQ(0, qp_to(l->sq[d], state));
+}
+
+/* A link of which there are only zeroes, and l->p.opts. */
+static inline void link_open(struct __test_metadata *_metadata, struct link *l)
 {
 	int d;
 
-	memset(l, 0, sizeof(*l));
-	opts->buf_len = LINK_BUF;
-	l->strict = opts->rnr_retry != 7;
-	pair_open(_metadata, &l->p, opts);
-	for (d = 0; d < 2; d++) {
-		link_register(_metadata, l, d);
-		l->m[d].slots = l->p.end[d].buf;
-		l->m[d].lossy = !link_reliable(l);
+	l->strict = l->p.opts.rnr_retry != 7;
+	for (d = ends.from; d <= ends.to; d++)
+		link_open_end(_metadata, l, d);
+	ASSERT_TRUE(link_meet(l));
+	for (d = ends.from; d <= ends.to; d++) {
+		end_find_peer(_metadata, &l->p.end[d], &l->place[!d].address);
+		link_connect(_metadata, l, d);
 	}
+	ASSERT_TRUE(link_meet(l));
 }
 
 static inline void link_close(struct __test_metadata *_metadata, struct link *l)
 {
-	int d;
+	int d, i;
 
-	for (d = 0; d < 2; d++)
+	for (d = ends.from; d <= ends.to; d++) {
+		for (i = 0; i < WINDOWS; i++)
+			EXPECT_EQ(0, ibv_dealloc_mw(l->mw[d][i]));
+		EXPECT_EQ(0, ibv_dereg_mr(l->bindable[d]));
 		EXPECT_EQ(0, ibv_dereg_mr(l->target[d]));
-	pair_close(_metadata, &l->p);
-}
-
-/* Cut @len bytes at @at into one to four segments, some of them empty. */
-static inline int cut(uint64_t *seed, struct ibv_sge *sge, const void *at, uint32_t len,
-		      uint32_t lkey)
-{
-	int i, n = 1 + rnd_below(seed, 4);
-	uint64_t addr = (uintptr_t)at;
-
-	for (i = 0; i < n; i++) {
-		uint32_t part = i == n - 1 ? len : rnd_below(seed, len + 1);
-
-		sge[i] = (struct ibv_sge){ addr, part, lkey };
-		addr += part;
-		len -= part;
+		if (!link_talks(l, d))
+			EXPECT_EQ(0, ibv_destroy_qp(l->sq[d]));
+		end_close(_metadata, &l->p.end[d]);
 	}
-	return n;
-}
-
-static inline void link_post_recv(struct __test_metadata *_metadata, struct link *l, int d,
-				  uint64_t *seed)
-{
-	struct end *e = &l->p.end[d];
-	struct ibv_sge sge[4];
-	int n = cut(seed, sge, e->buf + (SLOTS + l->posted[d] % RECEIVES) * SLOT, RECEIVE_LEN,
-		    e->mr->lkey);
-
-	ASSERT_EQ(0, post_recv_end(e, l->posted[d], sge, n));
-	l->posted[d]++;
-}
-
-/* Post what the model is told of. */
-static inline void link_post_send(struct __test_metadata *_metadata, struct link *l, int d,
-				  const struct request *r, unsigned int flags, uint64_t *seed)
-{
-	struct end *e = &l->p.end[d], *peer = &l->p.end[!d];
-	uint8_t *slot = e->buf + r->id % SLOTS * SLOT;
-	struct op op = remote_op(r->opcode, peer, TARGET_AT + r->off, r->len);
-	struct ibv_send_wr wr, *bad;
-	struct ibv_sge sge[4];
-	int n = 1;
-
-	if (is_atomic(r->opcode))
-		sge[0] = (struct ibv_sge){ (uintptr_t)slot, 8, e->mr->lkey };
-	else
-		n = cut(seed, sge, slot, r->len, e->mr->lkey);
-	fill(slot, r->len, r->seed);
-	op.rkey = l->target[!d]->rkey;
-	if (r->fault == IBV_WC_REM_ACCESS_ERR)
-		op.rkey = l->dead_rkey[!d] && r->seed % 2 ? l->dead_rkey[!d] : op.rkey ^ 1;
-	if (r->fault == IBV_WC_LOC_PROT_ERR)
-		sge[n - 1] = (struct ibv_sge){ (uintptr_t)slot, 8, e->mr->lkey ^ 1 };
-	op.flags = flags | (r->signaled ? IBV_SEND_SIGNALED : 0);
-	op.imm = r->imm;
-	op.compare_add = r->compare_add;
-	op.swap = r->swap;
-	wr = op_wr(r->id, &op, sge, n);
-	wr_to_peer(e, &wr);
-	if (r->fault)
-		link_excuse(l);
-	model_post(&l->m[d], r);
-	ASSERT_EQ(0, ibv_post_send(e->qp, &wr, &bad));
-	if (flags & IBV_SEND_INLINE)
-		memset(slot, 0xff, r->len);
-}
-
-/*
- * Completions
- */
-static inline bool link_sent(struct link *l, int d, const struct ibv_wc *wc)
-{
-	struct model *m = &l->m[d];
-	const struct request *r = model_request(m, wc->wr_id);
-
-	if (!model_completes(m, wc->wr_id))
-		return false;
-	return wc->status ? model_failure(m, r, wc->status) : model_success(m, r);
-}
-
-static inline bool link_received(struct link *l, int d, struct ibv_wc *wc)
-{
-	struct model *m = &l->m[!d];
-	const uint8_t *at;
-
-	if (wc->wr_id != l->taken[d])
-		return model_wrong(m, "a receive out of turn");
-	at = l->p.end[d].buf + (SLOTS + l->taken[d]++ % RECEIVES) * SLOT + link_grh(l);
-	wc->byte_len -= link_grh(l);
-	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		return m->excused || model_wrong(m, "a receive was flushed");
-	return model_receive(m, wc, at);
-}
-
-/* Until a CQ is empty; false when something is wrong. */
-static inline bool link_poll(struct link *l, int d, bool receives)
-{
-	struct end *e = &l->p.end[d];
-	struct ibv_wc wc[8];
-	int i, n;
-
-	while ((n = ibv_poll_cq(receives ? e->rcq : e->scq, 8, wc)) > 0) {
-		l->completions += n;
-		for (i = 0; i < n; i++)
-			if (!(receives ? link_received(l, d, &wc[i]) : link_sent(l, d, &wc[i])))
-				return false;
-	}
-	return !n || model_wrong(&l->m[d], "a CQ cannot be polled");
-}
-
-/* As a program does that waits for events: arm, then poll until empty. */
-static inline bool link_arm(struct link *l, int d)
-{
-	struct end *e = &l->p.end[d];
-	bool ok = true;
-	int r;
-
-	for (r = 0; r < 2; r++) {
-		if (l->armed[d][r])
-			continue;
-		ok &= !ibv_req_notify_cq(r ? e->rcq : e->scq, 0);
-		l->armed[d][r] = true;
-		ok &= link_poll(l, d, r);
-	}
-	return ok;
-}
-
-static inline bool link_events(struct link *l, int d)
-{
-	struct end *e = &l->p.end[d];
-	struct ibv_cq *cq;
-
-	while (readable(e->channel->fd, 0)) {
-		cq = comp_event(e->channel);
-		if (!cq)
-			return model_wrong(&l->m[d], "an event of no CQ");
-		l->armed[d][cq == e->rcq] = false;
-	}
-	return link_arm(l, d);
-}
-
-/* Take what there is at both ends. */
-static inline bool link_reap(struct link *l)
-{
-	bool ok = true;
-	int d;
-
-	for (d = 0; d < 2 && ok; d++)
-		ok = l->p.end[d].channel ? link_events(l, d) :
-		     link_poll(l, d, false) && link_poll(l, d, true);
-	return ok && !link_wrong(l);
-}
-
-/*
- * Failure and return
- */
-static inline bool link_idle(struct link *l)
-{
-	int d;
-
-	for (d = 0; d < 2; d++) {
-		if (l->m[d].tail != l->m[d].head)
-			return false;
-		if (!(l->m[d].lossy && l->m[d].excused) && model_expected(&l->m[d]))
-			return false;
-		if (l->m[d].excused && !l->p.end[d].srq && l->taken[d] != l->posted[d])
-			return false;
-	}
-	return true;
-}
-
-/* A last request that has a completion, behind others that may have none. */
-static inline void link_post_last(struct __test_metadata *_metadata, struct link *l, int d,
-				  uint64_t *seed)
-{
-	struct request r = {
-		.id = l->m[d].head,
-		.opcode = IBV_WR_SEND,
-		.signaled = true,
-	};
-
-	link_post_send(_metadata, l, d, &r, 0, seed);
-}
-
-static inline void link_check_memory(struct link *l)
-{
-	int d;
-
-	for (d = 0; d < 2; d++)
-		if (link_sends(l, d))
-			model_memory(&l->m[d], l->p.end[!d].buf + TARGET_AT);
-}
-
-/* Until nothing is outstanding. */
-static inline void link_drain(struct __test_metadata *_metadata, struct link *l)
-{
-	ASSERT_TRUE(wait_until(!link_reap(l) || link_idle(l))) {
-		TH_LOG("stalled: requests %llu/%llu, %llu/%llu; receives %llu/%llu, %llu/%llu",
-		       (unsigned long long)l->m[0].tail, (unsigned long long)l->m[0].head,
-		       (unsigned long long)l->m[1].tail, (unsigned long long)l->m[1].head,
-		       (unsigned long long)l->taken[0], (unsigned long long)l->posted[0],
-		       (unsigned long long)l->taken[1], (unsigned long long)l->posted[1]);
-	}
-	link_check_memory(l);
-	ASSERT_EQ(NULL, link_wrong(l)) {
-		TH_LOG("%s", link_wrong(l));
-	}
-}
-
-static inline void drop_async_events(struct ibv_context *ctx)
-{
-	struct ibv_async_event event;
-
-	while (readable(ctx->async_fd, 0) && async_event(ctx, &event))
-		;
-}
-
-/* Through ERR, in which everything outstanding completes, and RESET. */
-static inline void link_return(struct __test_metadata *_metadata, struct link *l, uint64_t *seed)
-{
-	int d;
-
-	l->returns++;
-	link_excuse(l);
-	for (d = 0; d < 2; d++)
-		ASSERT_EQ(0, qp_to(l->p.end[d].qp, IBV_QPS_ERR));
-	for (d = 0; d < 2; d++)
-		if (link_sends(l, d))
-			link_post_last(_metadata, l, d, seed);
-	link_drain(_metadata, l);
-	for (d = 0; d < 2; d++) {
-		model_restart(&l->m[d], l->p.end[!d].buf + TARGET_AT);
-		drop_async_events(l->p.end[d].ctx);
-	}
-	l->withheld = false;
-	pair_reconnect(_metadata, &l->p);
 }
 
 #endif
