@@ -1057,11 +1057,9 @@ TEST_F(abi, who_waits_is_woken_by_a_signal)
 
 /* Connections, as far as the library hides them */
 
-/* From one file's id to the listener of the other; the request's number is returned. */
-static uint32_t ask(struct __test_metadata *_metadata, FIXTURE_DATA(abi) * self)
+/* From one file's id to the listener of the other, which has not read it. */
+static void request(struct __test_metadata *_metadata, FIXTURE_DATA(abi) * self)
 {
-	struct rdma_ucm_event_resp event;
-
 	ASSERT_EQ(0, listen_for(self->other_fd, self->other, 4));
 	ASSERT_EQ(0, resolve_addr(self->fd, self->id, self->addr));
 	expect(_metadata, self->fd, ADDR_RESOLVED, self->id);
@@ -1069,6 +1067,14 @@ static uint32_t ask(struct __test_metadata *_metadata, FIXTURE_DATA(abi) * self)
 	expect(_metadata, self->fd, ROUTE_RESOLVED, self->id);
 	ASSERT_EQ(0, do_connect(self->fd, self->id));
 	ASSERT_TRUE(readable(self->other_fd, 20000));
+}
+
+/* That, and it was read; the request's number is returned. */
+static uint32_t ask(struct __test_metadata *_metadata, FIXTURE_DATA(abi) * self)
+{
+	struct rdma_ucm_event_resp event;
+
+	request(_metadata, self);
 	ASSERT_EQ(0, get_event(self->other_fd, &event));
 	ASSERT_EQ(CONNECT_REQUEST, event.event);
 	/* The listener's program is told, of an id that it has not seen. */
@@ -1103,6 +1109,35 @@ TEST_F(abi, a_connection_is_its_files)
 	EXPECT_EQ(4, destroy(self->fd, self->id));
 	EXPECT_EQ(2, destroy(self->other_fd, asked));
 	EXPECT_EQ(1, destroy(self->other_fd, self->other));
+}
+
+/*
+ * Numbers can be guessed. A request that was accepted before it was read would stay with
+ * its listener's old file when the listener moves, and outlive it there.
+ */
+TEST_F(abi, a_request_that_was_not_read_has_no_number_yet)
+{
+	uint32_t last = (self->id > self->other ? self->id : self->other) + 8, guess;
+	struct rdma_ucm_event_resp event;
+	unsigned int i;
+
+	request(_metadata, self);
+	for (guess = 0; guess <= last; guess++) {
+		for (i = 0; i < COMMANDS && guess != self->id && guess != self->other; i++)
+			EXPECT_EQ(-ENOENT, by_id[i].call(self->other_fd, guess)) {
+				TH_LOG("%s", by_id[i].name);
+			}
+	}
+	ASSERT_EQ(0, migrate(self->fd, self->other_fd, self->other));
+	EXPECT_FALSE(readable(self->other_fd, 0));
+	ASSERT_EQ(0, get_event(self->fd, &event));
+	ASSERT_EQ(CONNECT_REQUEST, event.event);
+	EXPECT_LE(event.id, last);
+	EXPECT_EQ(-EINVAL, do_accept(self->other_fd, event.id, UID));
+	close(self->other_fd);
+	ASSERT_EQ(0, do_accept(self->fd, event.id, UID));
+	expect(_metadata, self->fd, CONNECT_RESPONSE, self->id);
+	EXPECT_EQ(1, destroy(self->fd, event.id));
 }
 
 TEST_F(abi, a_rejection_has_a_reason_that_programs_may_give)

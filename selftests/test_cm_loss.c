@@ -202,6 +202,7 @@ TEST_F(loss, a_client_that_is_told_nothing_does_not_wait)
 	ASSERT_TRUE(drop("MRA", ALL));
 	cm_ask(_metadata, &self->cm);
 	cm_expect(_metadata, self->client, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	cm_expect(_metadata, self->server, RDMA_CM_EVENT_REJECTED, CM_REJ_TIMEOUT);
 	EXPECT_EQ(-1, cm_accept(self->server->id, NULL, 0));
 	EXPECT_EQ(EINVAL, errno);
 }

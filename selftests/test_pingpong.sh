@@ -52,5 +52,7 @@ for mode in inline threaded; do
 	test_rc
 done
 echo inline > $engine
-twice rc 4096 20000
+pingpong rc 4096 20000
+# To sleep and to be woken takes milliseconds where processors are shared.
+pingpong rc 4096 4000 -e
 exit $failed

@@ -311,12 +311,13 @@ completion_is_right()
 	vhcactl fault load "$tmp/all" && vhcactl fault clear
 }
 
-# A program of two processes, as CI would have it.
+# A program of two processes, as CI would have it. The port is waited for in the state
+# LISTEN: connections of the run before linger on it.
 pingpong_pair()
 {
 	cat > "$tmp/pair.sh" <<-'S'
 	lib/vhcarun ibv_rc_pingpong -d vhca0 -p 18693 -n 100 -e -c &
-	until grep -q ':4905 ' /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done
+	until grep -q ':4905 [0-9A-F:]* 0A' /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done
 	lib/vhcarun ibv_rc_pingpong -d vhca0 -p 18693 -n 100 -e -c localhost && wait $!
 	S
 	(cd .. && selftests/examples/ci.sh "$@" -- sh "$tmp/pair.sh")

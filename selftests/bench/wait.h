@@ -6,8 +6,10 @@
  * looked at once more, and slept upon. The hybrid polls on for up to SPIN_NS as
  * long as messages come close together, and does as with events when they do not.
  * What decides is the mean time between them, in which each new one counts for an
- * eighth: while it is below SPIN_NS, which is about what it costs to sleep and be
- * woken, the next one is more likely to come during the spin than after it.
+ * eighth: while it is below BUSY_NS, less than it costs to sleep and be woken, the
+ * next one is more likely to come during the spin than after it. A sender that is
+ * kept from its CPU for a moment is waited for, and a pause of whatever length counts
+ * as PAUSE_NS, so that after it a few messages are enough to be busy again.
  */
 #ifndef WAIT_H
 #define WAIT_H
@@ -16,7 +18,9 @@
 
 #include "link.h"
 
-#define SPIN_NS		30000
+#define BUSY_NS		30000
+#define SPIN_NS		300000
+#define PAUSE_NS	300000
 #define ACK_BATCH	256
 
 struct waiter {
@@ -35,7 +39,7 @@ static inline void waiter_init(struct waiter *w, struct link *l)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	*w = (struct waiter){ .l = l, .cq = l->rcq[0], .mode = l->o->mode[0], .gap = 1e9,
+	*w = (struct waiter){ .l = l, .cq = l->rcq[0], .mode = l->o->mode[0], .gap = PAUSE_NS,
 			      .last = now_ns(), .epfd = -1 };
 	if (!l->o->epoll)
 		return;
@@ -74,8 +78,11 @@ static inline void sleep_on_channel(struct waiter *w)
 static inline void learn(struct waiter *w, int n)
 {
 	uint64_t now = now_ns();
+	double gap = (double)(now - w->last) / n;
 
-	w->gap += ((double)(now - w->last) / n - w->gap) * (n < 8 ? n / 8.0 : 1);
+	if (gap > PAUSE_NS)
+		gap = PAUSE_NS;
+	w->gap += (gap - w->gap) * (n < 8 ? n / 8.0 : 1);
 	w->last = now;
 }
 
@@ -117,7 +124,7 @@ static inline int wait_wcs(struct waiter *w, struct ibv_wc *wc, int max)
 	do
 		n = ibv_poll_cq(w->cq, max, wc);
 	while (!n && w->mode == 'p');
-	if (!n && w->mode == 'h' && w->gap < SPIN_NS)
+	if (!n && w->mode == 'h' && w->gap < BUSY_NS)
 		n = spin(w, wc, max);
 	if (!n)
 		n = wait_by_events(w, wc, max);
