@@ -60,12 +60,14 @@ struct cm_fn {
 /**
  * struct cm_file - an event channel
  * @ids: cm_id.of_file.
+ * @ids_number: how many.
  * @events: those that were not read.
  * @wait: for one to come.
  * @net: the namespace of who opened it.
  */
 struct cm_file {
 	struct list_head ids;
+	unsigned int ids_number;
 	struct list_head events;
 	wait_queue_head_t wait;
 	struct net *net;

@@ -218,6 +218,8 @@ void cm_events_purge_mcast(struct cm_mcast *mcast)
 static void cm_id_move(struct cm_id *id, struct cm_file *to)
 {
 	list_move_tail(&id->of_file, &to->ids);
+	id->file->ids_number--;
+	to->ids_number++;
 	id->file = to;
 }
 

@@ -3,6 +3,7 @@
  * The ids: making and finding them, and their end.
  */
 #include <linux/file.h>
+#include <linux/module.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -12,6 +13,15 @@
 /* By handle. cm_lock is held. */
 static DEFINE_XARRAY_ALLOC(cm_ids);
 static unsigned int cm_ids_number;
+
+/* One channel leaves something to others; listeners' requests count, too. */
+static unsigned int cm_max_id = 65536;
+module_param_named(max_id, cm_max_id, uint, 0644);
+MODULE_PARM_DESC(max_id, "most ids");
+
+static unsigned int cm_file_max_id = 16384;
+module_param_named(file_max_id, cm_file_max_id, uint, 0644);
+MODULE_PARM_DESC(file_max_id, "most ids of an event channel");
 
 /** cm_ids_count() - how many there are; cm_lock is held */
 unsigned int cm_ids_count(void)
@@ -44,6 +54,7 @@ static void cm_id_init(struct cm_id *id, struct cm_file *file, struct net *net)
 	INIT_DELAYED_WORK(&id->timer, cm_timer_work);
 	id->local_psn = get_random_u32() & 0xffffff;
 	list_add_tail(&id->of_file, &file->ids);
+	file->ids_number++;
 }
 
 /**
@@ -53,12 +64,16 @@ static void cm_id_init(struct cm_id *id, struct cm_file *file, struct net *net)
  * @ps: its port space.
  * @qp_type: of its QP.
  *
- * Return: the id, or NULL. cm_lock is held.
+ * Return: the id, or NULL: no memory, or as many as there may be. cm_lock is held.
  */
 struct cm_id *cm_id_new(struct cm_file *file, struct net *net, u16 ps, u8 qp_type)
 {
-	struct cm_id *id = kzalloc(sizeof(*id), GFP_KERNEL_ACCOUNT);
+	struct cm_id *id;
 
+	if (cm_ids_number >= READ_ONCE(cm_max_id) ||
+	    file->ids_number >= READ_ONCE(cm_file_max_id))
+		return NULL;
+	id = kzalloc(sizeof(*id), GFP_KERNEL_ACCOUNT);
 	if (!id)
 		return NULL;
 	id->ps = ps;
@@ -99,6 +114,7 @@ void cm_id_destroy(struct cm_id *id)
 	cm_port_put(id);
 	cm_id_detach(id);
 	list_del(&id->of_file);
+	id->file->ids_number--;
 	xa_erase(&cm_ids, id->handle);
 	cm_ids_number--;
 	cm_id_put(id);
