@@ -456,6 +456,54 @@ TEST_F(abi, an_id_moves_only_out_of_its_own_file)
 	close(null);
 }
 
+/* Limits */
+
+static int set_limit(const char *path, unsigned int n)
+{
+	FILE *f = fopen(path, "w");
+
+	if (!f)
+		return -errno;
+	fprintf(f, "%u", n);
+	return fclose(f) ? -errno : 0;
+}
+
+#define FILE_MAX	"/sys/module/vhca_cm/parameters/file_max_id"
+#define MAX		"/sys/module/vhca_cm/parameters/max_id"
+
+TEST_F(abi, a_channel_has_so_many_ids)
+{
+	uint32_t id, more;
+
+	if (on_reference())
+		SKIP(return, "it has no limit");
+	ASSERT_EQ(0, set_limit(FILE_MAX, 2));
+	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
+	EXPECT_EQ(-ENOMEM, create(self->fd, RDMA_PS_TCP, &more));
+	/* What goes away, or to another channel, makes room; another channel has its own. */
+	EXPECT_EQ(0, destroy(self->fd, id));
+	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
+	EXPECT_EQ(0, create(self->other_fd, RDMA_PS_TCP, &more));
+	EXPECT_EQ(0, migrate(self->other_fd, self->fd, id));
+	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
+	EXPECT_EQ(-ENOMEM, create(self->other_fd, RDMA_PS_TCP, &more));
+	EXPECT_EQ(0, set_limit(FILE_MAX, 16384));
+	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
+}
+
+TEST_F(abi, there_are_so_many_ids)
+{
+	uint32_t id;
+
+	if (on_reference())
+		SKIP(return, "it has no limit");
+	ASSERT_EQ(0, set_limit(MAX, 3));
+	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
+	EXPECT_EQ(-ENOMEM, create(self->other_fd, RDMA_PS_TCP, &id));
+	EXPECT_EQ(0, set_limit(MAX, 65536));
+	EXPECT_EQ(0, create(self->other_fd, RDMA_PS_TCP, &id));
+}
+
 /* Commands and their buffers */
 
 TEST_F(abi, a_command_has_a_header_and_a_number)
@@ -1137,7 +1185,9 @@ TEST_F(abi, a_request_that_was_not_read_has_no_number_yet)
 	close(self->other_fd);
 	ASSERT_EQ(0, do_accept(self->fd, event.id, UID));
 	expect(_metadata, self->fd, CONNECT_RESPONSE, self->id);
-	EXPECT_EQ(1, destroy(self->fd, event.id));
+	/* The request is an event of the listener. */
+	EXPECT_EQ(0, destroy(self->fd, event.id));
+	EXPECT_EQ(1, destroy(self->fd, self->other));
 }
 
 TEST_F(abi, a_rejection_has_a_reason_that_programs_may_give)
