@@ -108,10 +108,8 @@ iommu_tests=(test_channel test_cq_resize test_dm test_dmabuf test_functions test
 	test_irq test_isolation test_lifetime test_mmap test_mr test_mr_verbs test_ops
 	test_removal_verbs test_reset.sh test_send test_srq test_traffic test_ud
 	test_user_queues test_windows test_xrc)
-# Hostile users, failures and endings: what a kernel that finds errors has most to say on.
-hostile_tests=(test_alloc_fail test_cm test_cm_abi test_cm_loss test_endings
-	test_fault_churn test_functions test_fuzz test_irq test_isolation test_mr
-	test_removal_verbs test_stepping test_threads)
+# Minutes each on a kernel that watches itself: left to make check-debug.
+heavy_tests=(test_churn test_cm_many test_lifetime test_uc test_ud test_verbs_channel)
 
 # Those of names in $@ that standard input has, or with -v has not.
 among()
@@ -123,13 +121,13 @@ among()
 }
 
 # The tests of $tests for configuration $1 when no test was named. The debug kernel has
-# all that it can when it was asked for, a part beside the others.
+# all that it can when it was asked for, and less beside the others.
 tests_of()
 {
 	case ${CONFIGS:-all}:$1 in
 	*:6.12)		cat ;;
 	*--iommu)	among "${iommu_tests[@]}" ;;
-	all:debug)	among "${hostile_tests[@]}" ;;
+	all:debug)	among -v "${long_tests[@]}" "${slow_tests[@]}" "${heavy_tests[@]}" ;;
 	*:debug | *:race) among -v "${long_tests[@]}" "${slow_tests[@]}" ;;
 	*)		among -v "${long_tests[@]}" ;;
 	esac < <(printf '%s\n' "${tests[@]}")

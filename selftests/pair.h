@@ -14,10 +14,6 @@
 #include "harness.h"
 #include "library.h"
 
-/* Emulated machines and debugging kernels are slow. */
-#undef TEST_TIMEOUT_DEFAULT
-#define TEST_TIMEOUT_DEFAULT	120
-
 #define ENGINE_FILE	"/sys/module/vhca_device/parameters/engine"
 
 /* xorshift64; *state must not be zero. */

@@ -3,6 +3,8 @@
 #
 # report.awk: print what a kernel log says that must not be, from the first such
 # line and what led up to it to 80 lines on. Fails when there is nothing.
+#
+# The kernel has data races of its own: one counts when vhca is in a stack of its report.
 
 function bad(s)
 {
@@ -17,17 +19,48 @@ function bad(s)
 		s ~ /DEBUG_LOCKS_WARN_ON|bad unlock balance|unable to handle/
 }
 
+function begin(i)
+{
+	found = NR
+	for (i = NR > 3 ? NR - 3 : 1; i < NR; i++)
+		print line[i % 4]
+}
+
 {
 	text = $0
 	sub(/^(<[0-9]+>)?\[ *[0-9]+\.[0-9]+\](\[ *[CT][0-9]+\])? /, "", text)
-	if (!found && bad(text)) {
-		found = NR
-		for (i = NR > 3 ? NR - 3 : 1; i < NR; i++)
-			print line[i % 4]
+}
+
+# A race, as far as the line of equals signs below it.
+!found && text ~ /^BUG: KCSAN: data-race/ {
+	race = $0
+	ours = 0
+	next
+}
+
+race != "" {
+	race = race "\n" $0
+	ours = ours || text ~ /\[vhca/
+	if (text ~ /^=+$/) {
+		if (ours) {
+			begin()
+			print race
+		}
+		race = ""
 	}
+	next
+}
+
+{
+	if (!found && bad(text))
+		begin()
 	line[NR % 4] = $0
 	if (found && NR < found + 80)
 		print
 }
 
-END { exit !found }
+END {
+	if (race != "")
+		print race
+	exit !found && race == ""
+}

@@ -11,7 +11,7 @@
 
 #include "fuzz_victim.h"
 
-#include "../kselftest_harness.h"
+#include "harness.h"
 
 #define POLITE_UID	1001
 #define FLOODER_UID	1002
