@@ -140,6 +140,10 @@ check_build()
 	return "${PIPESTATUS[0]}"
 }
 
+# What is missing is brought here: whatever a check says is a finding.
+kernel_release 6.1 >/dev/null && kernel_release 6.12 >/dev/null && kernel_source >/dev/null ||
+	die "no kernels to build for"
+
 check SPDX spdx
 check shellcheck check_scripts
 check "checkpatch, kernel" check_modules
