@@ -421,12 +421,16 @@ static bool functions_found(void)
 	return true;
 }
 
+/* The bridge that came with the bus does not go with it: that reference is ours. */
 static void bus_remove(void)
 {
+	struct pci_host_bridge *bridge = to_pci_host_bridge(root_bus->bridge);
+
 	pci_lock_rescan_remove();
 	pci_stop_root_bus(root_bus);
 	pci_remove_root_bus(root_bus);
 	pci_unlock_rescan_remove();
+	pci_free_host_bridge(bridge);
 }
 
 static int bus_create(void)
