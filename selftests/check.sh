@@ -102,14 +102,15 @@ run_vm()
 long_tests=(test_conformance.sh test_mistakes.sh test_perftest.sh test_pingpong_types.sh
 	test_rdmacm_programs.sh test_sanitized.sh test_ucx.sh test_vhcactl.sh)
 # Too long for a slow kernel.
-slow_tests=(test_pingpong.sh test_rdmacm_programs.sh)
+slow_tests=(test_pingpong.sh test_rdmacm_programs.sh test_symbols.sh)
 # What a mapping or an interrupt matters to.
 iommu_tests=(test_channel test_cq_resize test_dm test_dmabuf test_functions test_import
 	test_irq test_isolation test_lifetime test_mmap test_mr test_mr_verbs test_ops
 	test_removal_verbs test_reset.sh test_send test_srq test_traffic test_ud
 	test_user_queues test_windows test_xrc)
 # Minutes each on a kernel that watches itself: left to make check-debug.
-heavy_tests=(test_churn test_cm_many test_lifetime test_uc test_ud test_verbs_channel)
+heavy_tests=(test_churn test_cm_bind.sh test_cm_many test_events.sh test_lifetime
+	test_programs.sh test_uc test_ud test_verbs_channel)
 
 # Those of names in $@ that standard input has, or with -v has not.
 among()
