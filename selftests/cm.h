@@ -25,6 +25,7 @@
 #define CM_DEVICE	"/dev/infiniband/rdma_cm"
 #define CM_MODULE	"/driver/cm/vhca_cm.ko"
 #define CM_DROP		"/sys/kernel/debug/vhca_cm/drop"
+#define CM_PARAMETERS	"/sys/module/vhca_cm/parameters/"
 
 /* Private data that fits beside the header of RDMA CM, or into a whole message. */
 #define CM_REQ_DATA	56
@@ -46,6 +47,25 @@ union cm_addr {
 	struct sockaddr_ib ib;
 	struct sockaddr_storage ss;
 };
+
+static inline bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+static inline bool set_parameter(const char *name, unsigned int value)
+{
+	char path[128], text[16];
+
+	snprintf(path, sizeof(path), CM_PARAMETERS "%s", name);
+	snprintf(text, sizeof(text), "%u", value);
+	return write_file(path, text);
+}
 
 static bool cm_loaded;
 

@@ -458,26 +458,13 @@ TEST_F(abi, an_id_moves_only_out_of_its_own_file)
 
 /* Limits */
 
-static int set_limit(const char *path, unsigned int n)
-{
-	FILE *f = fopen(path, "w");
-
-	if (!f)
-		return -errno;
-	fprintf(f, "%u", n);
-	return fclose(f) ? -errno : 0;
-}
-
-#define FILE_MAX	"/sys/module/vhca_cm/parameters/file_max_id"
-#define MAX		"/sys/module/vhca_cm/parameters/max_id"
-
 TEST_F(abi, a_channel_has_so_many_ids)
 {
 	uint32_t id, more;
 
 	if (on_reference())
 		SKIP(return, "it has no limit");
-	ASSERT_EQ(0, set_limit(FILE_MAX, 2));
+	ASSERT_TRUE(set_parameter("file_max_id", 2));
 	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
 	EXPECT_EQ(-ENOMEM, create(self->fd, RDMA_PS_TCP, &more));
 	/* What goes away, or to another channel, makes room; another channel has its own. */
@@ -487,7 +474,7 @@ TEST_F(abi, a_channel_has_so_many_ids)
 	EXPECT_EQ(0, migrate(self->other_fd, self->fd, id));
 	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
 	EXPECT_EQ(-ENOMEM, create(self->other_fd, RDMA_PS_TCP, &more));
-	EXPECT_EQ(0, set_limit(FILE_MAX, 16384));
+	EXPECT_TRUE(set_parameter("file_max_id", 16384));
 	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
 }
 
@@ -497,10 +484,10 @@ TEST_F(abi, there_are_so_many_ids)
 
 	if (on_reference())
 		SKIP(return, "it has no limit");
-	ASSERT_EQ(0, set_limit(MAX, 3));
+	ASSERT_TRUE(set_parameter("max_id", 3));
 	EXPECT_EQ(0, create(self->fd, RDMA_PS_TCP, &id));
 	EXPECT_EQ(-ENOMEM, create(self->other_fd, RDMA_PS_TCP, &id));
-	EXPECT_EQ(0, set_limit(MAX, 65536));
+	EXPECT_TRUE(set_parameter("max_id", 65536));
 	EXPECT_EQ(0, create(self->other_fd, RDMA_PS_TCP, &id));
 }
 

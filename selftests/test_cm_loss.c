@@ -6,32 +6,12 @@
 #define _GNU_SOURCE
 #include "cm_id.h"
 
-#define PARAMETERS	"/sys/module/vhca_cm/parameters/"
 #define TIMEOUT_MS	100	/* cm_quiet() is three of it */
 #define RETRIES		50	/* programs may be slow */
 #define FEW_RETRIES	3
 #define SOME		3
 #define ALL		1000
 #define CM_REJ_TIMEOUT	4
-
-static bool write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool done = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return done;
-}
-
-static bool set_parameter(const char *name, unsigned int value)
-{
-	char path[128], text[16];
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	snprintf(text, sizeof(text), "%u", value);
-	return write_file(path, text);
-}
 
 /* The next messages of a type are lost. */
 static bool drop(const char *type, unsigned int n)
