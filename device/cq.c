@@ -101,7 +101,7 @@ u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd,
 	status = cq_init(cq, in);
 	if (status)
 		goto err_free;
-	err = xa_alloc_cyclic(&dev->cqs, &cq->cqn, cq, XA_LIMIT(1, VDEV_MAX_CQ),
+	err = xa_alloc_cyclic(&dev->cqs, &cq->cqn, NULL, XA_LIMIT(1, VDEV_MAX_CQ),
 			      &dev->next_cqn, GFP_KERNEL_ACCOUNT);
 	if (err < 0) {
 		status = err == -EBUSY ? VHCA_CMD_NO_RESOURCE : VHCA_CMD_NO_MEMORY;
@@ -112,6 +112,7 @@ u8 vdev_create_cq(struct vdev *dev, const struct vhca_cmd *cmd,
 	if (status)
 		goto err_erase;
 	cq->eq->users++;
+	xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL);	/* replaces: no allocation */
 	done->number = cpu_to_be32(cq->cqn);
 	return VHCA_CMD_OK;
 
@@ -129,7 +130,7 @@ static void cq_free(struct vdev *dev, struct vdev_cq *cq)
 	xa_erase(&dev->cqs, cq->cqn);
 	vdev_uar_unbind(&cq->db);
 	vdev_engine_drop_cq(cq);
-	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_wait_unused();
 	/* Nobody is left who could start it. */
 	hrtimer_cancel(&cq->timer);
 	vdev_gate_free_cq(cq);
@@ -187,24 +188,26 @@ static u32 cq_solicited(const struct vdev_cq *cq, u32 n)
 	       (end > size ? bitmap_weight(bits, end - size) : 0);
 }
 
+/* So many CQEs are looked at: who completes to the CQ waits meanwhile. */
+#define CQ_LOOK_BACK	4096
+
 /*
  * An arm word that was not seen before: what it waits for begins at its consumer
- * index. That one was current when the CQ was armed, and the device looks at the
- * word with each CQE, so at most a ring of CQEs lies behind it; of more than that
- * a library is not the author, and none of them counts.
+ * index. Others may have polled since that was read, any number of CQEs: an index that
+ * is too old gives an event too many, never one too few. And so does a solicited arm
+ * before which so many are unread that it would take long to see what they are.
  */
 static void cq_armed(struct vdev_cq *cq, u32 arm)
 {
-	u32 unread = cq_beyond(cq, arm & VHCA_CI_MASK);
+	u32 unread = min(cq_beyond(cq, arm & VHCA_CI_MASK), ring_size(&cq->ring));
 
-	if (unread > ring_size(&cq->ring))
-		unread = 0;
 	cq->armed = true;
 	cq->arm = arm;
 	cq->arm_pi = cq->pi - unread;
 	cq->arm_solicited = cq->solicited;
 	if (arm & VHCA_ARM_SOLICITED)
-		cq->arm_solicited -= cq_solicited(cq, unread);
+		cq->arm_solicited -= unread > CQ_LOOK_BACK ? unread :
+							     cq_solicited(cq, unread);
 	cq->timing = false;
 }
 
@@ -224,32 +227,23 @@ static bool cq_enough(const struct vdev_cq *cq, u32 waited)
 	return waited && (waited >= cq->count || cq->error_pi > cq->arm_pi);
 }
 
-/*
- * Does the arm word wait for what is there? Then it has fired. cq->lock held.
- *
- * It carries the number that follows the arm which fired last, and counts CQEs
- * beyond its consumer index. A CQE that was consumed before the CQ was armed is
- * none of those, however late we look.
- */
-static bool cq_fires(struct vdev_cq *cq)
+/* The arm word carries the number that is due: does it wait for what is there? */
+static noinline bool cq_arm_fires(struct vdev_cq *cq, u32 arm, u8 sn)
 {
-	u32 arm = be32_to_cpu(READ_ONCE(cq->dbr->arm));
-	u8 next_sn = (cq->fired_sn + 1) & VHCA_ARM_SN_MASK;
 	u32 waited;
 
-	if ((arm >> VHCA_ARM_SN_SHIFT & VHCA_ARM_SN_MASK) != next_sn)
-		return false;
 	if (!cq->armed || arm != cq->arm)
 		cq_armed(cq, arm);
 	waited = cq_waited(cq);
 	/* Timing, and not queued: the time is over. */
 	if (cq_enough(cq, waited) ||
 	    (waited && cq->timing && !hrtimer_is_queued(&cq->timer))) {
-		cq->fired_sn = next_sn;
+		cq->fired_sn = sn;
 		/* Seen by who reads the event: the EQE and its interrupt come after. */
-		WRITE_ONCE(cq->dbr->fired, cpu_to_be32(next_sn));
+		WRITE_ONCE(cq->dbr->fired, cpu_to_be32(sn));
 		cq->armed = false;
-		hrtimer_try_to_cancel(&cq->timer);
+		if (hrtimer_is_queued(&cq->timer))
+			hrtimer_try_to_cancel(&cq->timer);
 		return true;
 	}
 	if (waited && cq->period && !cq->timing) {
@@ -260,6 +254,22 @@ static bool cq_fires(struct vdev_cq *cq)
 	return false;
 }
 
+/*
+ * Does the arm word wait for what is there? Then it has fired. cq->lock held.
+ *
+ * It carries the number that follows the arm which fired last, and counts CQEs
+ * beyond its consumer index. A CQE that was consumed before the CQ was armed is
+ * none of those, however late we look.
+ */
+static inline bool cq_fires(struct vdev_cq *cq)
+{
+	u32 arm = be32_to_cpu(READ_ONCE(cq->dbr->arm));
+	u8 next_sn = (cq->fired_sn + 1) & VHCA_ARM_SN_MASK;
+
+	return (arm >> VHCA_ARM_SN_SHIFT & VHCA_ARM_SN_MASK) == next_sn &&
+	       cq_arm_fires(cq, arm, next_sn);
+}
+
 static void cq_event(struct vdev_cq *cq)
 {
 	unsigned int n = vdev_faults() ? vdev_gate_eqe(cq) : 1;
@@ -267,7 +277,7 @@ static void cq_event(struct vdev_cq *cq)
 	for (; n; n--)
 		if (!vdev_eq_post(cq->eq, VHCA_EQE_COMP, cq->cqn)) {
 			WRITE_ONCE(cq->starved, true);
-			vdev_engine_queue_cq(cq);
+			vdev_engine_starve_cq(cq);
 		}
 }
 
@@ -303,18 +313,18 @@ static enum hrtimer_restart cq_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-bool vdev_cq_run(struct vdev_cq *cq)
+void vdev_cq_run(struct vdev_cq *cq)
 {
 	if (xchg(&cq->starved, false) && !vdev_eq_post(cq->eq, VHCA_EQE_COMP, cq->cqn)) {
 		WRITE_ONCE(cq->starved, true);
-		return false;
+		vdev_engine_starve_cq(cq);
+		return;
 	}
 	cq_look(cq);
-	return true;
 }
 
 /* Write @cqe to the next slot, its last eight bytes, with the owner bit, last. */
-static void cq_write(struct vdev_cq *cq, struct vhca_cqe *cqe)
+static inline void cq_write(struct vdev_cq *cq, struct vhca_cqe *cqe)
 {
 	u64 *to = (u64 *)ring_cqe(&cq->ring, cq->pi);
 	const u64 *from = (const u64 *)cqe;
@@ -334,7 +344,7 @@ static void cq_write(struct vdev_cq *cq, struct vhca_cqe *cqe)
 }
 
 /* Count the CQE that was written. */
-static void cq_wrote(struct vdev_cq *cq, const struct vhca_cqe *cqe)
+static inline void cq_wrote(struct vdev_cq *cq, const struct vhca_cqe *cqe)
 {
 	bool error = cqe->status != VHCA_CQE_SUCCESS;
 	bool solicited = error || be32_to_cpu(cqe->flags_qpn) >> VHCA_CQE_FLAGS_SHIFT &
@@ -367,7 +377,7 @@ static void cq_overrun(struct vdev_cq *cq)
 enum cq_due { CQ_NOTHING, CQ_EVENT, CQ_OVERRUN };
 
 /* Write a CQE. cq->lock held; the CQ is not in error. */
-static enum cq_due cq_put(struct vdev_cq *cq, struct vhca_cqe *cqe, bool full)
+static __always_inline enum cq_due cq_put(struct vdev_cq *cq, struct vhca_cqe *cqe, bool full)
 {
 	if (full || cq_full(cq)) {
 		WRITE_ONCE(cq->error, true);
@@ -510,34 +520,65 @@ static u32 cq_unread(const struct vdev_cq *cq, const struct vdev_cq_ring *ring, 
 	return cq->error || n > ring_size(ring) || n > ring_size(&cq->ring) ? U32_MAX : n;
 }
 
+static u64 cq_producer(struct vdev_cq *cq)
+{
+	u64 pi;
+
+	spin_lock(&cq->lock);
+	pi = cq->pi;
+	spin_unlock(&cq->lock);
+	return pi;
+}
+
+/* What is left for the locked part; less comes while that many are moved. */
+#define RESIZE_REST	64
+#define RESIZE_ROUNDS	16
+
+/*
+ * Move what is there from @from on, and what came meanwhile, until it is little. Returns
+ * where to go on.
+ */
+static u64 cq_follow(struct vdev_cq *cq, struct vdev_cq_ring *ring, u64 from)
+{
+	u64 pi = cq_producer(cq);
+	unsigned int round;
+
+	for (round = 0; round < RESIZE_ROUNDS && pi - from > RESIZE_REST; round++) {
+		if (pi - from > ring_size(ring))
+			break;
+		for (; from != pi; from++) {
+			ring_move(ring, &cq->ring, from);
+			cond_resched();
+		}
+		pi = cq_producer(cq);
+	}
+	return from;
+}
+
 /*
  * Fill the new ring and put it in place of the old one. What is unread stays as it
  * is while software consumes nothing, so most of it is moved without the lock; what
- * was written meanwhile follows with it.
+ * was written meanwhile follows with it. More than a ring is none that there can be.
  */
 static u8 cq_resize(struct vdev_cq *cq, struct vdev_cq_ring *ring)
 {
 	u32 ci = be32_to_cpu(READ_ONCE(cq->dbr->ci)) & VHCA_CI_MASK;
-	u64 from, pi;
 	u32 unread;
+	u64 from;
 
 	spin_lock(&cq->lock);
-	pi = cq->pi;
 	unread = cq_unread(cq, ring, ci);
+	from = cq->pi - unread;
 	spin_unlock(&cq->lock);
 	if (unread == U32_MAX)
 		return VHCA_CMD_BAD_STATE;
 
-	from = pi - unread;
 	ring_clear(ring, from);
-	for (; from != pi; from++) {
-		ring_move(ring, &cq->ring, from);
-		cond_resched();
-	}
+	from = cq_follow(cq, ring, from);
 
 	spin_lock(&cq->lock);
 	unread = cq_unread(cq, ring, ci);
-	if (unread == U32_MAX) {
+	if (unread == U32_MAX || cq->pi - from > ring_size(ring)) {
 		spin_unlock(&cq->lock);
 		return VHCA_CMD_BAD_STATE;
 	}

@@ -9,7 +9,7 @@
 
 #include "vdev.h"
 
-static void *dm_at(struct vdev *dev, u32 page)
+void *vdev_dm_at(struct vdev *dev, u32 page)
 {
 	return dev->uar_base + (size_t)page * VHCA_PAGE_SIZE;
 }
@@ -40,7 +40,7 @@ u8 vdev_alloc_dm(struct vdev *dev, const struct vhca_cmd *cmd,
 		return VHCA_CMD_NO_RESOURCE;
 	bitmap_set(dev->dm.used, at, npages);
 	dev->dm.piece[at].npages = npages;
-	memset(dm_at(dev, VDEV_DM_PAGE + at), 0, (size_t)npages * VHCA_PAGE_SIZE);
+	memset(vdev_dm_at(dev, VDEV_DM_PAGE + at), 0, (size_t)npages * VHCA_PAGE_SIZE);
 	done->number = cpu_to_be32(VDEV_DM_PAGE + at);
 	return VHCA_CMD_OK;
 }
@@ -82,9 +82,4 @@ u8 vdev_dm_get(struct vdev *dev, u64 page, u64 offset, u64 length)
 void vdev_dm_put(struct vdev *dev, u32 page)
 {
 	dm_find(dev, page)->users--;
-}
-
-struct page *vdev_dm_page(struct vdev *dev, u32 page)
-{
-	return virt_to_page(dm_at(dev, page));
 }

@@ -10,7 +10,7 @@
  *
  * A thread that several users want would make one wait for another: for a while
  * whoever kicks works for himself, then, as if inline. What is left over it does user
- * by user, one QP of each in turn.
+ * by user, a QP and some CQs of each in turn.
  */
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -58,6 +58,7 @@ MODULE_PARM_DESC(engine, "who executes WQEs: inline (the kick), threaded (a thre
 #define BUDGET_BYTES		SZ_1M
 #define BUDGET_TURN_BYTES	SZ_256K
 #define BUDGET_WISHES		64
+#define BUDGET_CQS		16
 
 /* How long the thread watches UAR pages on which nothing happens. */
 #define WATCH_NS		(50 * NSEC_PER_USEC)
@@ -79,20 +80,32 @@ static void engine_claim(struct vdev_engine *engine, const struct vdev_user *use
 		WRITE_ONCE(engine->crowd_end, jiffies + CROWD_TICKS);
 }
 
+/* There is something to do for a user; under lock. */
+static void engine_add_user(struct vdev_engine *engine, struct vdev_user *user)
+{
+	if (list_empty(&user->turn))
+		list_add_tail(&user->turn, &engine->users);
+}
+
+/* Something less to do; under lock. */
+static void engine_del_work(struct vdev_user *user, struct list_head *work)
+{
+	list_del_init(work);
+	if (list_empty(&user->qps) && list_empty(&user->cqs))
+		list_del_init(&user->turn);
+}
+
 /* One more QP, behind those of the same user. */
 static void engine_add_qp(struct vdev_engine *engine, struct vdev_qp *qp)
 {
 	engine_claim(engine, qp->user);
 	list_add_tail(&qp->work, &qp->user->qps);
-	if (list_empty(&qp->user->turn))
-		list_add_tail(&qp->user->turn, &engine->users);
+	engine_add_user(engine, qp->user);
 }
 
-static void engine_del_qp(struct vdev_qp *qp)
+static struct vdev_user *cq_user(const struct vdev_cq *cq)
 {
-	list_del_init(&qp->work);
-	if (list_empty(&qp->user->qps))
-		list_del_init(&qp->user->turn);
+	return cq->db.uar->user;
 }
 
 void vdev_engine_queue_qp(struct vdev_qp *qp)
@@ -112,7 +125,7 @@ void vdev_engine_drop_qp(struct vdev_qp *qp)
 
 	spin_lock_bh(&engine->lock);
 	qp->dead = true;
-	engine_del_qp(qp);
+	engine_del_work(qp->user, &qp->work);
 	spin_unlock_bh(&engine->lock);
 	hrtimer_cancel(&qp->send.timer);
 }
@@ -122,8 +135,23 @@ void vdev_engine_queue_cq(struct vdev_cq *cq)
 	struct vdev_engine *engine = &cq->dev->engine;
 
 	spin_lock_bh(&engine->lock);
-	if (!cq->dead && list_empty(&cq->work))
-		list_add_tail(&cq->work, &engine->cqs);
+	if (!cq->dead && list_empty(&cq->work)) {
+		list_add_tail(&cq->work, &cq_user(cq)->cqs);
+		engine_add_user(engine, cq_user(cq));
+	}
+	spin_unlock_bh(&engine->lock);
+	wake_up(&engine->wait);
+}
+
+void vdev_engine_starve_cq(struct vdev_cq *cq)
+{
+	struct vdev_engine *engine = &cq->dev->engine;
+
+	spin_lock_bh(&engine->lock);
+	if (!cq->dead && list_empty(&cq->work)) {
+		list_add_tail(&cq->work, &cq_user(cq)->starved);
+		WRITE_ONCE(engine->starving, true);
+	}
 	spin_unlock_bh(&engine->lock);
 	wake_up(&engine->wait);
 }
@@ -134,37 +162,51 @@ void vdev_engine_drop_cq(struct vdev_cq *cq)
 
 	spin_lock_bh(&engine->lock);
 	cq->dead = true;
-	list_del_init(&cq->work);
+	engine_del_work(cq_user(cq), &cq->work);
 	spin_unlock_bh(&engine->lock);
+}
+
+/*
+ * Take the lock, or leave a wish to its holder, who looks for one when he has given it
+ * back.
+ */
+static bool qp_trylock(struct vdev_qp *qp)
+{
+	if (mutex_trylock(&qp->send.lock))
+		return true;
+	set_bit(VDEV_QP_WORK, &qp->flags);
+	/*
+	 * Wish before trylock; pairs with the barrier between unlock and the look at the
+	 * wish, in qp_run() and vdev_qp_unlock_send(): either we get the lock, or its
+	 * holder finds the wish.
+	 */
+	smp_mb__after_atomic();
+	return mutex_trylock(&qp->send.lock);
 }
 
 static void qp_run(struct vdev_qp *qp, int bytes)
 {
 	struct vdev_budget budget = { .wqes = BUDGET_WQES, .bytes = bytes };
 	unsigned int wishes = 0;
+	bool more;
 
-	set_bit(VDEV_QP_WORK, &qp->flags);
-	/*
-	 * Wish before trylock; pairs with the barrier between unlock and the
-	 * look at the wish, below and in vdev_qp_unlock_send(): either we get
-	 * the lock, or its holder finds the wish.
-	 */
-	smp_mb__after_atomic();
-	while (test_bit(VDEV_QP_WORK, &qp->flags) &&
-	       mutex_trylock(&qp->send.lock)) {
-		bool more = false;
-
-		/* A doorbell rung from here on leaves a new wish. */
-		if (test_and_clear_bit(VDEV_QP_WORK, &qp->flags))
-			more = vdev_requester_run(qp, &budget) ||
-			       ++wishes == BUDGET_WISHES;
+	do {
+		if (!qp_trylock(qp))
+			return;
+		/*
+		 * A doorbell rung from here on leaves a new wish. To take one is a full
+		 * barrier before the look at the record; pairs with that in qp_trylock().
+		 */
+		if (test_bit(VDEV_QP_WORK, &qp->flags))
+			test_and_clear_bit(VDEV_QP_WORK, &qp->flags);
+		more = vdev_requester_run(qp, &budget) || ++wishes == BUDGET_WISHES;
 		mutex_unlock(&qp->send.lock);
 		if (more) {
 			vdev_engine_queue_qp(qp);
 			return;
 		}
 		smp_mb();	/* unlock before the look, as said above */
-	}
+	} while (test_bit(VDEV_QP_WORK, &qp->flags));
 }
 
 void vdev_qp_run(struct vdev_qp *qp)
@@ -175,7 +217,7 @@ void vdev_qp_run(struct vdev_qp *qp)
 void vdev_qp_unlock_send(struct vdev_qp *qp)
 {
 	mutex_unlock(&qp->send.lock);
-	smp_mb();	/* as in vdev_qp_run() */
+	smp_mb();	/* as in qp_run() */
 	if (test_bit(VDEV_QP_WORK, &qp->flags))
 		vdev_engine_queue_qp(qp);
 }
@@ -198,9 +240,9 @@ static bool engine_hand_over(struct vdev_engine *engine, const struct vdev_uar *
 	return takes;
 }
 
-void vdev_kick(struct pci_dev *pdev, u32 uar, u32 slot)
+void vdev_kick(const struct vhca_soft_ops *soft, u32 uar, u32 slot)
 {
-	struct vdev *dev = vdev_of(pdev);
+	struct vdev *dev = container_of(soft, struct vdev, soft);
 	struct vdev_db *db = NULL;
 	struct vdev_uar *u;
 	int idx;
@@ -218,65 +260,82 @@ void vdev_kick(struct pci_dev *pdev, u32 uar, u32 slot)
 	srcu_read_unlock(&vdev_srcu, idx);
 }
 
-/* The user whose turn it is gets behind the others, unless this was his last QP. */
-static struct vdev_qp *engine_next_qp(struct vdev_engine *engine)
+/* Whose turn it is; he gets behind the others. NULL: nobody's. */
+static struct vdev_user *engine_next_user(struct vdev_engine *engine)
 {
 	struct vdev_user *user;
-	struct vdev_qp *qp = NULL;
 
 	spin_lock_bh(&engine->lock);
 	user = list_first_entry_or_null(&engine->users, struct vdev_user, turn);
-	if (user) {
-		qp = list_first_entry(&user->qps, struct vdev_qp, work);
+	if (user)
 		list_move_tail(&user->turn, &engine->users);
-		engine_del_qp(qp);
-	}
+	spin_unlock_bh(&engine->lock);
+	return user;
+}
+
+static struct vdev_qp *engine_next_qp(struct vdev_engine *engine, struct vdev_user *user)
+{
+	struct vdev_qp *qp;
+
+	spin_lock_bh(&engine->lock);
+	qp = list_first_entry_or_null(&user->qps, struct vdev_qp, work);
+	if (qp)
+		engine_del_work(user, &qp->work);
 	spin_unlock_bh(&engine->lock);
 	return qp;
 }
 
-/* In a read section of its own: what one QP has to do is how long others wait for one. */
-static bool engine_run_qp(struct vdev_engine *engine)
-{
-	int idx = srcu_read_lock(&vdev_srcu);
-	struct vdev_qp *qp = engine_next_qp(engine);
-
-	if (qp)
-		qp_run(qp, list_empty_careful(&engine->users) ? BUDGET_BYTES : BUDGET_TURN_BYTES);
-	srcu_read_unlock(&vdev_srcu, idx);
-	return qp;
-}
-
-/* The first of a list from which vdev_engine_drop_cq() takes, too; or NULL. */
-static struct vdev_cq *engine_next_cq(struct vdev_engine *engine, struct list_head *list)
+static struct vdev_cq *engine_next_cq(struct vdev_engine *engine, struct vdev_user *user)
 {
 	struct vdev_cq *cq;
 
 	spin_lock_bh(&engine->lock);
-	cq = list_first_entry_or_null(list, struct vdev_cq, work);
+	cq = list_first_entry_or_null(&user->cqs, struct vdev_cq, work);
 	if (cq)
-		list_del_init(&cq->work);
+		engine_del_work(user, &cq->work);
 	spin_unlock_bh(&engine->lock);
 	return cq;
 }
 
 /*
- * Look after each CQ that is queued now. Its user decides how soon it is queued again:
- * that one waits for the next turn.
+ * In a read section of its own: what one user has to have done is how long others wait
+ * for one. His CQs are bounded, too: he decides how soon each of them is queued again.
  */
-static void engine_run_cqs(struct vdev_engine *engine)
+static bool engine_run_user(struct vdev_engine *engine)
 {
 	int idx = srcu_read_lock(&vdev_srcu);
+	struct vdev_user *user = engine_next_user(engine);
+	struct vdev_qp *qp = NULL;
 	struct vdev_cq *cq;
-	LIST_HEAD(cqs);
+	unsigned int n;
 
-	spin_lock_bh(&engine->lock);
-	list_splice_init(&engine->cqs, &cqs);
-	spin_unlock_bh(&engine->lock);
-	while ((cq = engine_next_cq(engine, &cqs)))
-		if (!vdev_cq_run(cq))
-			vdev_engine_queue_cq(cq);
+	if (user)
+		qp = engine_next_qp(engine, user);
+	if (qp)
+		qp_run(qp, list_empty_careful(&engine->users) ? BUDGET_BYTES : BUDGET_TURN_BYTES);
+	for (n = 0; user && n < BUDGET_CQS; n++) {
+		cq = engine_next_cq(engine, user);
+		if (!cq)
+			break;
+		vdev_cq_run(cq);
+	}
 	srcu_read_unlock(&vdev_srcu, idx);
+	return qp;
+}
+
+/* The next page that was kicked. */
+static u32 engine_next_hot(struct vdev_engine *engine, u32 from)
+{
+	/*
+	 * Kicks set bits meanwhile, and wake the thread then: one that was not seen here
+	 * is looked for again before it sleeps.
+	 */
+	return data_race(find_next_bit(engine->hot, VDEV_MAX_UAR, from));
+}
+
+static bool engine_hot(struct vdev_engine *engine)
+{
+	return engine_next_hot(engine, 0) < VDEV_MAX_UAR;
 }
 
 static bool engine_look_at(struct vdev *dev, u32 i)
@@ -297,10 +356,11 @@ static bool engine_look_at(struct vdev *dev, u32 i)
 /* Look at every page that was kicked; true when a doorbell had changed. */
 static bool engine_look(struct vdev *dev)
 {
+	struct vdev_engine *engine = &dev->engine;
 	bool found = false;
 	u32 i;
 
-	for_each_set_bit(i, dev->engine.hot, VDEV_MAX_UAR) {
+	for (i = engine_next_hot(engine, 0); i < VDEV_MAX_UAR; i = engine_next_hot(engine, i + 1)) {
 		int idx = srcu_read_lock(&vdev_srcu);
 
 		found |= engine_look_at(dev, i);
@@ -330,9 +390,10 @@ static void engine_rest_at(struct vdev *dev, u32 i)
 /* Stop watching, with one last look. */
 static void engine_rest(struct vdev *dev)
 {
+	struct vdev_engine *engine = &dev->engine;
 	u32 i;
 
-	for_each_set_bit(i, dev->engine.hot, VDEV_MAX_UAR) {
+	for (i = engine_next_hot(engine, 0); i < VDEV_MAX_UAR; i = engine_next_hot(engine, i + 1)) {
 		int idx = srcu_read_lock(&vdev_srcu);
 
 		engine_rest_at(dev, i);
@@ -340,29 +401,47 @@ static void engine_rest(struct vdev *dev)
 	}
 }
 
+/* Starved CQs are looked at once more. */
+static void engine_feed(struct vdev *dev)
+{
+	struct vdev_engine *engine = &dev->engine;
+	struct vdev_user *user;
+
+	if (!READ_ONCE(engine->starving))
+		return;
+	spin_lock_bh(&engine->lock);
+	for (user = dev->users; user < dev->users + ARRAY_SIZE(dev->users); user++) {
+		list_splice_tail_init(&user->starved, &user->cqs);
+		if (!list_empty(&user->cqs))
+			engine_add_user(engine, user);
+	}
+	WRITE_ONCE(engine->starving, false);
+	spin_unlock_bh(&engine->lock);
+}
+
 static bool engine_turn(struct vdev *dev)
 {
-	bool found = engine_run_qp(&dev->engine);
+	bool found;
 
-	found |= engine_look(dev);
-	engine_run_cqs(&dev->engine);
-	return found;
+	engine_feed(dev);
+	found = engine_run_user(&dev->engine);
+	return engine_look(dev) || found;
 }
 
 static bool engine_has_work(struct vdev_engine *engine)
 {
 	return kthread_should_stop() || !list_empty_careful(&engine->users) ||
-	       !bitmap_empty(engine->hot, VDEV_MAX_UAR);
+	       engine_hot(engine);
 }
 
 /* Sleep until there is something to do; starved CQs are tried every tick. */
 static void engine_sleep(struct vdev_engine *engine)
 {
-	long ticks = list_empty_careful(&engine->cqs) ? MAX_SCHEDULE_TIMEOUT : 1;
+	long ticks = READ_ONCE(engine->starving) ? 1 : MAX_SCHEDULE_TIMEOUT;
 
 	wait_event_interruptible_timeout(engine->wait,
 					 engine_has_work(engine) ||
-					 (ticks > 1 && !list_empty_careful(&engine->cqs)),
+					 (ticks > 1 && READ_ONCE(engine->starving)),
 					 ticks);
 }
 
@@ -370,7 +449,7 @@ static void engine_sleep(struct vdev_engine *engine)
 static void engine_unclaim(struct vdev_engine *engine)
 {
 	spin_lock_bh(&engine->lock);
-	if (list_empty(&engine->users) && bitmap_empty(engine->hot, VDEV_MAX_UAR))
+	if (list_empty(&engine->users) && !engine_hot(engine))
 		engine->user = NULL;
 	spin_unlock_bh(&engine->lock);
 }
@@ -389,7 +468,7 @@ static int engine_thread(void *arg)
 			cond_resched();
 		} while (single_task_running() && local_clock() - last < WATCH_NS &&
 			 !engine_crowded(&dev->engine) &&
-			 !bitmap_empty(dev->engine.hot, VDEV_MAX_UAR) &&
+			 engine_hot(&dev->engine) &&
 			 !kthread_should_stop());
 		engine_rest(dev);
 		engine_unclaim(&dev->engine);
@@ -405,10 +484,11 @@ int vdev_engine_start(struct vdev *dev)
 	init_waitqueue_head(&engine->wait);
 	spin_lock_init(&engine->lock);
 	INIT_LIST_HEAD(&engine->users);
-	INIT_LIST_HEAD(&engine->cqs);
 	engine->crowd_end = jiffies;
 	for (user = dev->users; user < dev->users + ARRAY_SIZE(dev->users); user++) {
 		INIT_LIST_HEAD(&user->qps);
+		INIT_LIST_HEAD(&user->cqs);
+		INIT_LIST_HEAD(&user->starved);
 		INIT_LIST_HEAD(&user->turn);
 	}
 	engine->task = kthread_run(engine_thread, dev, "vhca_engine/%u", dev->index);

@@ -65,7 +65,7 @@ u8 vdev_create_eq(struct vdev *dev, const struct vhca_cmd *cmd,
 static void eq_free(struct vdev *dev, struct vdev_eq *eq)
 {
 	RCU_INIT_POINTER(dev->eqs[eq->eqn], NULL);
-	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_wait_unused();
 	vdev_gate_free_eq(eq);
 	vdev_buf_unmap(&eq->buf);
 	kfree(eq);

@@ -40,9 +40,10 @@ module_param(device, ushort, 0444);
 MODULE_PARM_DESC(device, "PCI device id");
 
 DEFINE_SRCU(vdev_srcu);
+atomic64_t vdev_epoch __read_mostly = ATOMIC64_INIT(1);
 
 /* Functions come before the bus and go after it. */
-static struct vdev __rcu *vdev_table[VDEV_MAX_FUNCTIONS];
+struct vdev __rcu *vdev_table[VDEV_MAX_FUNCTIONS] __read_mostly;
 
 static struct irq_domain *msix_domain;
 static struct pci_bus *root_bus;
@@ -52,24 +53,17 @@ static struct resource root_busn = {
 	.flags	= IORESOURCE_BUS,
 };
 
-struct vdev *vdev_by_lid(u16 lid)
+void vdev_wait_unused(void)
 {
-	if (!lid || lid > VDEV_MAX_FUNCTIONS)
-		return NULL;
-	return srcu_dereference(vdev_table[lid - 1], &vdev_srcu);
+	/* Tables before epoch: a full barrier; pairs with the acquire in vdev_recall(). */
+	atomic64_inc_return(&vdev_epoch);
+	synchronize_srcu_expedited(&vdev_srcu);
 }
 
 u64 vdev_guid(const struct vdev *dev)
 {
 	/* EUI-64 with the bit of local administration, then "VHCA". */
 	return 0x0256484341000000ull | vdev_lid(dev);
-}
-
-struct vdev *vdev_of(struct pci_dev *pdev)
-{
-	struct vhca_soft_ops *soft = dev_get_platdata(&pdev->dev);
-
-	return soft ? container_of(soft, struct vdev, soft) : NULL;
 }
 
 /* Configuration space */
@@ -317,7 +311,7 @@ static void function_destroy(unsigned int index)
 	cancel_work_sync(&dev->reset_work);
 	vdev_reset(dev);
 	RCU_INIT_POINTER(vdev_table[index], NULL);
-	synchronize_srcu(&vdev_srcu);
+	vdev_wait_unused();
 	vdev_engine_stop(dev);
 	vdev_faults_exit(dev);
 	vdev_msix_exit(dev);

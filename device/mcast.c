@@ -187,7 +187,7 @@ u8 vdev_detach_mcast(struct vdev *dev, const struct vhca_cmd *cmd,
 	if (!m)
 		return VHCA_CMD_BAD_OBJECT;
 	member_unlink(m);
-	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_wait_unused();
 	member_free(m);
 	return VHCA_CMD_OK;
 }

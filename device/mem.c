@@ -41,53 +41,76 @@ void *vdev_dma(u64 addr, size_t len)
 	return page_address(page) + offset_in_page(addr);
 }
 
-u8 vdev_read_pages(u64 list, unsigned int npages, struct page **pages)
+/* A page list that is being read: its structure in hand, and the address in that. */
+struct page_list {
+	u64				next;
+	const struct vhca_page_list	*now;
+	unsigned int			at;
+};
+
+/* The next page; NULL when the list is at fault. */
+static struct page *next_page(struct page_list *list)
 {
-	const struct vhca_page_list *l = NULL;
+	u64 addr;
+
+	if (!list->at) {
+		if (!IS_ALIGNED(list->next, VHCA_PAGE_SIZE))
+			return NULL;
+		list->now = vdev_dma(list->next, sizeof(*list->now));
+		if (!list->now)
+			return NULL;
+		list->next = be64_to_cpu(list->now->next);
+	}
+	addr = be64_to_cpu(list->now->addr[list->at]);
+	list->at = (list->at + 1) % VHCA_PAGE_LIST_ADDRS;
+	return IS_ALIGNED(addr, VHCA_PAGE_SIZE) ? dma_page(addr) : NULL;
+}
+
+u8 vdev_read_pages(u64 at, unsigned int npages, unsigned long *pages)
+{
+	struct page_list list = { .next = at };
+	struct page *page;
 	unsigned int i;
 
 	for (i = 0; i < npages; i++) {
-		unsigned int at = i % VHCA_PAGE_LIST_ADDRS;
-		u64 addr;
-
-		if (!at) {
-			addr = l ? be64_to_cpu(l->next) : list;
-			if (!IS_ALIGNED(addr, VHCA_PAGE_SIZE))
-				return VHCA_CMD_BAD_PARAM;
-			l = vdev_dma(addr, sizeof(*l));
-			if (!l)
-				return VHCA_CMD_BAD_PARAM;
-		}
-		addr = be64_to_cpu(l->addr[at]);
-		if (!IS_ALIGNED(addr, VHCA_PAGE_SIZE))
+		page = next_page(&list);
+		if (!page)
 			return VHCA_CMD_BAD_PARAM;
-		pages[i] = dma_page(addr);
-		if (!pages[i])
-			return VHCA_CMD_BAD_PARAM;
+		pages[i] = (unsigned long)page_address(page);
 	}
 	return VHCA_CMD_OK;
 }
 
-u8 vdev_buf_map(struct vdev_buf *buf, u64 list, size_t size)
+/* Several pages as one; VHCA_CMD_BAD_PARAM when their list is at fault. */
+static u8 buf_vmap(struct vdev_buf *buf, struct page_list *list, struct page **pages)
 {
-	unsigned int npages = DIV_ROUND_UP(size, VHCA_PAGE_SIZE);
-	struct page **pages;
+	unsigned int i;
+
+	for (i = 0; i < buf->npages; i++) {
+		pages[i] = next_page(list);
+		if (!pages[i])
+			return VHCA_CMD_BAD_PARAM;
+	}
+	buf->addr = vmap(pages, buf->npages, VM_MAP, PAGE_KERNEL);
+	return buf->addr ? VHCA_CMD_OK : VHCA_CMD_NO_MEMORY;
+}
+
+u8 vdev_buf_map(struct vdev_buf *buf, u64 at, size_t size)
+{
+	struct page_list list = { .next = at };
+	struct page **pages, *page;
 	u8 status;
 
-	pages = kvmalloc_array(npages, sizeof(*pages), VDEV_GFP_SIZED);
+	buf->npages = DIV_ROUND_UP(size, VHCA_PAGE_SIZE);
+	if (buf->npages == 1) {
+		page = next_page(&list);
+		buf->addr = page ? page_address(page) : NULL;
+		return page ? VHCA_CMD_OK : VHCA_CMD_BAD_PARAM;
+	}
+	pages = kvmalloc_array(buf->npages, sizeof(*pages), VDEV_GFP_SIZED);
 	if (!pages)
 		return VHCA_CMD_NO_MEMORY;
-	status = vdev_read_pages(list, npages, pages);
-	if (status)
-		goto out;
-	buf->npages = npages;
-	if (npages == 1)
-		buf->addr = page_address(pages[0]);
-	else
-		buf->addr = vmap(pages, npages, VM_MAP, PAGE_KERNEL);
-	if (!buf->addr)
-		status = VHCA_CMD_NO_MEMORY;
-out:
+	status = buf_vmap(buf, &list, pages);
 	kvfree(pages);
 	return status;
 }

@@ -53,16 +53,25 @@ static unsigned int mkey_npages(const struct vhca_cmd_create_mkey *in)
 			    VHCA_PAGE_SIZE);
 }
 
+/* Say of each page how many follow it, so that a copy takes them as one piece. */
+static void mkey_join(unsigned long *pages, unsigned int npages)
+{
+	unsigned int i;
+
+	for (i = npages; i-- > 1; )
+		if ((pages[i] & PAGE_MASK) == pages[i - 1] + PAGE_SIZE)
+			pages[i - 1] |= min((pages[i] & ~PAGE_MASK) + 1, ~PAGE_MASK);
+}
+
 /* Find what is behind the region. */
-static u8 mkey_fill(struct vdev *dev, struct vdev_mkey *mkey,
-		    const struct vhca_cmd_create_mkey *in, unsigned int npages)
+static u8 mkey_find_pages(struct vdev *dev, struct vdev_mkey *mkey,
+			  const struct vhca_cmd_create_mkey *in, unsigned int npages)
 {
 	u64 pages = be64_to_cpu(in->pages);
 	u32 offset = be32_to_cpu(in->offset);
 	unsigned int i;
 	u8 status;
 
-	mkey->page = mkey->pages;
 	mkey->offset = offset_in_page(offset);
 	if (mkey->kind != VHCA_MKEY_DM)
 		return vdev_read_pages(pages, npages, mkey->pages);
@@ -71,8 +80,19 @@ static u8 mkey_fill(struct vdev *dev, struct vdev_mkey *mkey,
 		return status;
 	mkey->dm = pages;
 	for (i = 0; i < npages; i++)
-		mkey->pages[i] = vdev_dm_page(dev, mkey->dm + offset / VHCA_PAGE_SIZE + i);
+		mkey->pages[i] = (unsigned long)vdev_dm_at(dev, mkey->dm + i +
+							   offset / VHCA_PAGE_SIZE);
 	return VHCA_CMD_OK;
+}
+
+static u8 mkey_fill(struct vdev *dev, struct vdev_mkey *mkey,
+		    const struct vhca_cmd_create_mkey *in, unsigned int npages)
+{
+	u8 status = mkey_find_pages(dev, mkey, in, npages);
+
+	mkey_join(mkey->pages, status ? 0 : npages);
+	mkey->page = mkey->pages;
+	return status;
 }
 
 /* The other way; nobody uses it any more. */
@@ -143,7 +163,7 @@ static struct vdev_mkey *mkey_find(struct vdev *dev, u32 key)
 /* What is no longer in the table. The driver gives the pages back when it has the answer. */
 static void mkey_retire(struct vdev *dev, struct vdev_mkey *mkey)
 {
-	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_wait_unused();
 	vdev_pd_put(dev, mkey->pd);
 	mkey_free(dev, mkey);
 }
@@ -244,10 +264,10 @@ static u8 mkey_verdict(const struct vdev_mkey *mkey, u32 key, u32 pd, u32 access
 	return mkey_holds(mkey, addr, len) ? VHCA_VERR_NONE : VHCA_VERR_KEY_BOUNDS;
 }
 
-struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
-				u64 addr, u64 len, u8 *verr)
+struct vdev_mkey *vdev_mkey_get(struct vdev *dev, struct vdev_memo *memo, u32 key, u32 pd,
+				u32 access, u64 addr, u64 len, u8 *verr)
 {
-	struct vdev_mkey *mkey = xa_load(&dev->mkeys, key >> 8);
+	struct vdev_mkey *mkey = vdev_recall(memo, &dev->mkeys, key >> 8);
 
 	if (!mkey)
 		*verr = VHCA_VERR_KEY;
@@ -261,7 +281,7 @@ struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
 struct vdev_mkey *vdev_mkey_enter(struct vdev_qp *qp, u32 rkey, u32 access, u64 addr,
 				  u64 len)
 {
-	struct vdev_mkey *mkey = xa_load(&qp->dev->mkeys, rkey >> 8);
+	struct vdev_mkey *mkey = vdev_recall(&qp->recv.rkeys, &qp->dev->mkeys, rkey >> 8);
 	bool window = mkey && vdev_mkey_is_window(mkey);
 
 	if (!mkey)
@@ -279,14 +299,4 @@ void vdev_mkey_leave(struct vdev_mkey *mkey)
 {
 	if (vdev_mkey_is_window(mkey))
 		up_read(&mkey->lock);
-}
-
-void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len)
-{
-	u64 at = mkey->offset + (addr - mkey->iova);
-
-	if (mkey->kind == VHCA_MKEY_NULL)
-		return NULL;
-	*len = min_t(u32, *len, VHCA_PAGE_SIZE - offset_in_page(at));
-	return page_address(mkey->page[at >> VHCA_PAGE_SHIFT]) + offset_in_page(at);
 }

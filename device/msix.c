@@ -71,17 +71,17 @@ bool vdev_msix_on_its_way(struct vdev *dev, unsigned int vector)
  * The exchange is a full barrier, with two pairs. vector_queue(): a message that
  * merged with this delivery was sent before @queued fell, and what the device
  * wrote before it is seen by the handler; a later one queues again. And
- * vector_drain(): it saw @running, or @virq is seen to be gone here.
+ * vector_drain(): it saw @running, or @irq is seen to be gone here.
  */
 static void vector_deliver(struct vdev_vector *vec)
 {
-	unsigned int virq;
+	struct irq_data *d;
 
 	atomic_inc(&vec->running);
 	atomic_xchg(&vec->queued, 0);
-	virq = READ_ONCE(vec->virq);
-	if (virq)
-		generic_handle_irq(virq);
+	d = READ_ONCE(vec->irq);
+	if (d)
+		generic_handle_irq_desc(irq_data_to_desc(d));
 	atomic_dec(&vec->running);
 }
 
@@ -104,18 +104,12 @@ static void vector_csd(void *data)
 		irq_work_queue(&vec->work);
 }
 
-/* By smp_affinity. */
+/* By smp_affinity. @queued is ours, so that vector_drain() waits. */
 static bool vector_may_go_to(struct vdev_vector *vec, unsigned int cpu)
 {
-	unsigned int virq = READ_ONCE(vec->virq);
-	struct irq_data *d;
-	bool may;
+	struct irq_data *d = READ_ONCE(vec->irq);
 
-	rcu_read_lock();
-	d = virq ? irq_get_irq_data(virq) : NULL;
-	may = d && cpumask_test_cpu(cpu, irq_data_get_affinity_mask(d));
-	rcu_read_unlock();
-	return may;
+	return d && cpumask_test_cpu(cpu, irq_data_get_affinity_mask(d));
 }
 
 /*
@@ -163,7 +157,7 @@ static bool vector_queue(struct vdev_vector *vec)
 /* The vector has no interrupt any more: wait for deliveries that know it. */
 static void vector_drain(struct vdev_vector *vec)
 {
-	WRITE_ONCE(vec->virq, 0);
+	WRITE_ONCE(vec->irq, NULL);
 	/* Its pair is the exchange in vector_deliver(). */
 	smp_mb();
 	while (atomic_read(&vec->queued) || atomic_read(&vec->running))
@@ -182,7 +176,7 @@ static struct vdev_vector *entry_vector(struct vdev *dev, unsigned int vector)
 	    READ_ONCE(entry[ENTRY_UPPER]) || data / VHCA_MSIX_VECTORS != dev->index)
 		return NULL;
 	vec = &dev->vector[data % VHCA_MSIX_VECTORS];
-	return READ_ONCE(vec->virq) ? vec : NULL;
+	return READ_ONCE(vec->irq) ? vec : NULL;
 }
 
 static void send_message(struct vdev *dev, unsigned int vector)
@@ -360,7 +354,7 @@ static int domain_msi_init(struct irq_domain *domain, struct msi_domain_info *in
 	irq_domain_set_info(domain, virq, hwirq, info->chip, vec, handle_edge_irq, NULL, "edge");
 	/* A new CPU holds at once; else it would wait for an interrupt on the old one. */
 	irq_set_status_flags(virq, IRQ_MOVE_PCNTXT);
-	WRITE_ONCE(vec->virq, virq);
+	WRITE_ONCE(vec->irq, irq_domain_get_irq_data(domain, virq));
 	return 0;
 }
 

@@ -82,7 +82,8 @@ static struct vdev_mkey *bind_mr(struct vdev_qp *qp, const struct vdev_bind *bin
 
 	if (bind->access & MW_WRITES)
 		need |= VHCA_MKEY_LOCAL_WRITE;
-	mr = vdev_mkey_get(qp->dev, bind->lkey, qp->pd, need, bind->addr, bind->length, verr);
+	mr = vdev_mkey_get(qp->dev, &qp->send.lkeys, bind->lkey, qp->pd, need, bind->addr,
+			   bind->length, verr);
 	if (mr && !mr_get(mr)) {
 		*verr = VHCA_VERR_KEY;
 		mr = NULL;

@@ -185,7 +185,7 @@ static u8 qp_bind(struct vdev_qp *qp, const struct vhca_cmd_create_qp *in)
 	if (status) {
 		vdev_uar_unbind(&qp->db);
 		/* The thread may have found it. */
-		synchronize_srcu_expedited(&vdev_srcu);
+		vdev_wait_unused();
 	}
 	return status;
 }
@@ -299,7 +299,7 @@ static void qp_free(struct vdev *dev, struct vdev_qp *qp)
 	qp_unbind(qp);
 	vdev_mcast_unlink_qp(qp);
 	vdev_engine_drop_qp(qp);
-	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_wait_unused();
 	vdev_mcast_free_qp(qp);
 	vdev_gate_free_qp(qp);
 	qp_count_users(qp, -1);
@@ -312,9 +312,14 @@ u8 vdev_destroy_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 		   struct vhca_cmd_done *done)
 {
 	struct vdev_qp *qp = vdev_qp_find(dev, be32_to_cpu(cmd->object.number));
+	int idx;
 
 	if (!qp)
 		return VHCA_CMD_BAD_OBJECT;
+	/* Doorbells come before a command that follows them: the thread may be late. */
+	idx = srcu_read_lock(&vdev_srcu);
+	vdev_qp_run(qp);
+	srcu_read_unlock(&vdev_srcu, idx);
 	qp_lock(qp);
 	vdev_recv_return(qp);
 	qp_reset(qp);
@@ -526,6 +531,7 @@ u8 vdev_modify_qp(struct vdev *dev, const struct vhca_cmd *cmd,
 		return status;
 
 	idx = srcu_read_lock(&vdev_srcu);
+	vdev_qp_run(qp);	/* as in vdev_destroy_qp() */
 	qp_lock(qp);
 	status = qp_check_state(qp, in, mask);
 	if (!status && mask & VHCA_QPM_STATE && in->state == VHCA_QP_RTR &&

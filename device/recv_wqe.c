@@ -34,14 +34,14 @@ static int rq_posted(struct vdev_qp *qp)
 static int rq_take(struct vdev_qp *qp)
 {
 	struct vdev_recv *recv = &qp->recv;
-	size_t size = sizeof(struct vhca_wqe_data) << qp->rq_sge_shift;
+	u32 nsegs = 1u << qp->rq_sge_shift;
 	u32 slot = recv->ci & ((1u << qp->rq_shift) - 1);
 	int n = rq_posted(qp);
 
 	if (n <= 0)
 		return n;
-	vdev_fetch(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
-		   slot * size, size);
+	vdev_fetch_segs(recv->wqe, qp->buf.addr + ((size_t)VHCA_WQEBB_SIZE << qp->sq_shift) +
+			(size_t)slot * nsegs * VHCA_WQE_SEG_SIZE, nsegs);
 	recv->index = recv->ci++;
 	return 1;
 }
@@ -51,19 +51,30 @@ static int srq_take(struct vdev_qp *qp)
 	struct vdev_recv *recv = &qp->recv;
 	const struct vhca_wqe_recv_head *head = (const void *)recv->wqe;
 	struct vdev_srq *srq = recv_srq(qp);
-	int n = srq ? vdev_srq_take(srq, recv->wqe) : 0;
+	int n = 0;
 
+	/* There would be no completion. */
+	if (srq && vdev_cq_failed(srq->cq))
+		return -1;
+	if (srq)
+		n = vdev_srq_take(srq, recv->wqe);
 	if (n > 0)
 		recv->index = be16_to_cpu(head->tag);
 	return n;
 }
 
-u8 vdev_recv_take(struct vdev_qp *qp, const struct vdev_request *req)
+static noinline bool take_faulted(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_hit hit;
+
+	return vdev_fault_recv(qp, VDEV_AT_RECV, req, &hit);
+}
+
+u8 vdev_recv_take(struct vdev_qp *qp, const struct vdev_request *req)
+{
 	int n;
 
-	if (vdev_faults() && vdev_fault_recv(qp, VDEV_AT_RECV, req, &hit))
+	if (vdev_faults() && take_faulted(qp, req))
 		return VDEV_RNR;
 	if (qp->recv.held)
 		return VDEV_ACK;
@@ -76,6 +87,21 @@ u8 vdev_recv_take(struct vdev_qp *qp, const struct vdev_request *req)
 	return n ? VDEV_ACK : VDEV_RNR;
 }
 
+/* The list of the WQE in hand, behind its head; false when a segment is malformed. */
+static inline bool recv_list(struct vdev_qp *qp, u32 pd, u32 heads, u32 nsegs)
+{
+	struct vdev_recv *recv = &qp->recv;
+
+	recv->sgl = (struct vdev_sgl){
+		.dev = qp->dev,
+		.memo = &recv->lkeys,
+		.pd = pd,
+		.access = VHCA_MKEY_LOCAL_WRITE,
+		.seg = recv->wqe + heads,
+	};
+	return vdev_sgl_measure(&recv->sgl, nsegs);
+}
+
 /* Where WQEs are signed the first segment is a head. */
 static u8 rq_list(struct vdev_qp *qp)
 {
@@ -85,8 +111,7 @@ static u8 rq_list(struct vdev_qp *qp)
 	u32 nsegs = 1u << qp->rq_sge_shift;
 	u32 used;
 
-	if (!vdev_sgl_init(&recv->sgl, qp->dev, qp->pd, VHCA_MKEY_LOCAL_WRITE,
-			   recv->wqe + heads, nsegs - heads))
+	if (!recv_list(qp, qp->pd, heads, nsegs - heads))
 		return VHCA_VERR_WQE_SEG;
 	if (!heads)
 		return VHCA_VERR_NONE;
@@ -107,8 +132,7 @@ static u8 srq_list(struct vdev_qp *qp)
 
 	if (!srq || head->rsvd0 || head->signature ||
 	    memchr_inv(head->rsvd, 0, sizeof(head->rsvd)) ||
-	    !vdev_sgl_init(&recv->sgl, qp->dev, srq->pd, VHCA_MKEY_LOCAL_WRITE,
-			   recv->wqe + 1, (1u << srq->sge_shift) - 1))
+	    !recv_list(qp, srq->pd, 1, (1u << srq->sge_shift) - 1))
 		return VHCA_VERR_WQE_SEG;
 	return VHCA_VERR_NONE;
 }
@@ -201,13 +225,22 @@ static u8 recv_answer(u8 status)
 	}
 }
 
-u8 vdev_recv_done(struct vdev_qp *qp, const struct vdev_request *req)
+/* The message is all there, and a rule may have its way with its completion. */
+static noinline u8 done_faulted(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_hit hit = {};
 
-	if (vdev_faults() && vdev_fault_recv(qp, VDEV_AT_RECV_END, req, &hit) && hit.status)
+	if (vdev_fault_recv(qp, VDEV_AT_RECV_END, req, &hit) && hit.status)
 		return vdev_recv_fail(qp, req, hit.status, hit.verr, recv_answer(hit.status));
 	vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, hit.verr);
+	return VDEV_ACK;
+}
+
+u8 vdev_recv_done(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	if (vdev_faults())
+		return done_faulted(qp, req);
+	vdev_recv_complete(qp, req, VHCA_CQE_SUCCESS, VHCA_VERR_NONE);
 	return VDEV_ACK;
 }
 

@@ -129,7 +129,9 @@ static void send_rnr(struct vdev_qp *qp, u8 timer)
 		send_fail(qp, VHCA_CQE_RNR_RETRY_EXC_ERR, VHCA_VERR_RNR);
 		return;
 	}
-	send->rnr_tries++;
+	send->tries = 0;
+	if (send->rnr_tries < U8_MAX)
+		send->rnr_tries++;
 	send_wait_ns(qp, (u64)rnr_time[timer & 31] * 10 * NSEC_PER_USEC);
 }
 
@@ -245,36 +247,35 @@ static void send_to_peer(struct vdev_qp *qp, struct vdev_request *req,
 	struct vdev *peer = vdev_by_lid(qp->peer_lid);
 
 	if (peer)
-		vdev_respond(peer, req, resp);
+		vdev_respond(peer, &qp->send.peer, req, resp);
 }
 
 /*
- * Send the next slice of the message in hand. A request whose answer was lost may have
- * moved its payload or not, and so may its duplicate, which is only acknowledged.
+ * Send the next slice of the message in hand. Whether the one before has moved the position
+ * in the payload is not known: its answer may have been lost, and what the responder takes
+ * for a duplicate is only acknowledged.
  */
-static void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
+static inline void send_slice(struct vdev_qp *qp, struct vdev_budget *budget)
 {
 	struct vdev_send *send = &qp->send;
 	struct vdev_response resp = { .answer = VDEV_SILENCE };
-	u32 mtu = 128u << qp->attr.path_mtu;
+	u32 mtu_shift = 7 + qp->attr.path_mtu;		/* 1 is 256 bytes */
 	struct vdev_request req = send_request(qp);
 	bool again = send->tries || send->rnr_tries;
 
 	req.sl = qp->attr.sl;
 	req.dest_qpn = be32_to_cpu(qp->attr.dest_qpn);
-	req.packets = max(DIV_ROUND_UP(req.length, mtu), 1u);
+	req.packets = req.length ? ((req.length - 1) >> mtu_shift) + 1 : 1;
 	budget->bytes -= req.length;
-	if (again) {
+	if (again)
 		vdev_count(qp->dev, VDEV_RETRIES);
+	if (again || send->offset)
 		vdev_sgl_seek(&send->sgl, send->offset);
-	}
 	if (vdev_faults())
 		vdev_trip(qp, &req, &resp, send_to_peer);
 	else
 		send_to_peer(qp, &req, &resp);
 	send_answer(qp, &req, &resp);
-	if (again && send->busy)
-		vdev_sgl_seek(&send->sgl, send->offset);
 }
 
 static void send_drained(struct vdev_qp *qp)
@@ -323,14 +324,9 @@ static bool send_may_go(struct vdev_qp *qp)
 	return state == VHCA_QP_RTS || (state == VHCA_QP_SQD && qp->send.busy);
 }
 
-static bool cq_failed(const struct vdev_cq *cq)
-{
-	return cq && READ_ONCE(cq->error);
-}
-
 static void send_check_cqs(struct vdev_qp *qp)
 {
-	if ((cq_failed(qp->send_cq) || cq_failed(qp->recv_cq)) &&
+	if ((vdev_cq_failed(qp->send_cq) || vdev_cq_failed(qp->recv_cq)) &&
 	    qp->state != VHCA_QP_RESET && qp->state != VHCA_QP_ERR)
 		vdev_qp_fail(qp, VHCA_EQE_QP_FATAL);
 }
@@ -340,6 +336,8 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 	struct vdev_send *send = &qp->send;
 
 	send_check_cqs(qp);
+	if (send->busy)
+		vdev_sgl_again(&send->sgl);
 	while (send_may_go(qp) && !test_bit(VDEV_QP_WAITING, &qp->flags)) {
 		if (!send->busy) {
 			int posted = vdev_send_posted(qp);
@@ -376,7 +374,9 @@ bool vdev_requester_run(struct vdev_qp *qp, struct vdev_budget *budget)
 			send_datagram(qp, budget);
 		else
 			send_slice(qp, budget);
-		cond_resched();
+		/* A call once a message, were it not asked for. */
+		if (need_resched())
+			cond_resched();
 	}
 	return flush(qp, budget);
 }

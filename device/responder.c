@@ -97,26 +97,30 @@ static bool recv_in_cqe(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_sgl sgl = qp->recv.sgl;
 
-	if (!(qp->create_flags & VHCA_QPF_SCATTER_CQE) || !req->first || !req->last ||
-	    !req->length || req->length > VHCA_CQE_PAYLOAD)
+	if (!req->first || !req->last || !req->length || req->length > VHCA_CQE_PAYLOAD)
 		return false;
 	sgl.access |= VHCA_MKEY_VIRTUAL;
 	return vdev_sgl_check(&sgl);
 }
 
-/* To where the segments of the receive WQE say, or to its CQE. */
-static struct vdev_sgl *recv_move(struct vdev_qp *qp, const struct vdev_request *req)
+static struct vdev_sgl *recv_to_cqe(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_recv *recv = &qp->recv;
 	struct vdev_sgl to = { .inl = recv->payload };
 	struct vdev_sgl *bad;
 
-	if (!recv_in_cqe(qp, req))
-		return vdev_sgl_copy(qp->dev, &recv->sgl, req->payload, req->length);
 	memset(recv->payload, 0, sizeof(recv->payload));
 	bad = vdev_sgl_copy(qp->dev, &to, req->payload, req->length);
 	recv->in_cqe = !bad;
 	return bad;
+}
+
+/* To where the segments of the receive WQE say, or to its CQE. */
+static struct vdev_sgl *recv_move(struct vdev_qp *qp, const struct vdev_request *req)
+{
+	if (qp->create_flags & VHCA_QPF_SCATTER_CQE && recv_in_cqe(qp, req))
+		return recv_to_cqe(qp, req);
+	return vdev_sgl_copy(qp->dev, &qp->recv.sgl, req->payload, req->length);
 }
 
 /* All of a SEND is there. What it invalidates is invalid before its completion is seen. */
@@ -141,6 +145,12 @@ static u8 recv_payload(struct vdev_qp *qp, const struct vdev_request *req)
 	if (recv->offset + req->length > recv->sgl.length)
 		return vdev_recv_fail(qp, req, VHCA_CQE_LOC_LEN_ERR, VHCA_VERR_RQ_SIZE,
 				      VDEV_NAK_INVALID);
+	/*
+	 * A request that failed by its sender's key may have moved the position, and not the
+	 * offset, by which the length was checked.
+	 */
+	if (!req->first)
+		vdev_sgl_seek(&recv->sgl, recv->offset);
 	bad = recv_move(qp, req);
 	if (bad == req->payload)
 		return VDEV_LOCAL;
@@ -327,7 +337,7 @@ static u8 recv_atomic(struct vdev_qp *qp, const struct vdev_request *req)
 }
 
 /* Does the QP take such a request, now? */
-static bool recv_allows(struct vdev_qp *qp, const struct vdev_request *req)
+static inline bool recv_allows(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	u32 right = recv_right(req->opcode);
 
@@ -345,7 +355,7 @@ static bool recv_allows(struct vdev_qp *qp, const struct vdev_request *req)
  * each request, as it may go away in between. A WQE in hand that a message has left
  * there is of the SRQ which that message named, and of no use for another one.
  */
-static bool recv_domain(struct vdev_qp *qp, const struct vdev_request *req)
+static inline bool recv_domain(struct vdev_qp *qp, const struct vdev_request *req)
 {
 	struct vdev_recv *recv = &qp->recv;
 	struct vdev_srq *srq;
@@ -438,7 +448,8 @@ static bool recv_faulted(struct vdev_qp *qp, const struct vdev_request *req)
 
 static void recv_established(struct vdev_qp *qp)
 {
-	if (qp->state == VHCA_QP_RTR &&
+	/* Once; and to look first keeps the line of each further message clean. */
+	if (qp->state == VHCA_QP_RTR && !test_bit(VDEV_QP_ESTABLISHED, &qp->flags) &&
 	    !test_and_set_bit(VDEV_QP_ESTABLISHED, &qp->flags))
 		vdev_async_event(qp->dev, VHCA_EQE_COMM_EST, qp->qpn);
 }
@@ -486,10 +497,10 @@ void vdev_respond_qp(struct vdev_qp *qp, const struct vdev_request *req,
 		recv_dropped(qp->dev, req);
 }
 
-void vdev_respond(struct vdev *dev, const struct vdev_request *req,
+void vdev_respond(struct vdev *dev, struct vdev_memo *memo, const struct vdev_request *req,
 		  struct vdev_response *resp)
 {
-	struct vdev_qp *qp = vdev_qp_find(dev, req->dest_qpn);
+	struct vdev_qp *qp = vdev_recall(memo, &dev->qps, req->dest_qpn);
 
 	if (qp) {
 		vdev_respond_qp(qp, req, resp);

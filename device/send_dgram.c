@@ -70,5 +70,5 @@ void vdev_send_datagram(struct vdev_qp *qp, struct vdev_request *req,
 	}
 	peer = unicast_peer(dgram);
 	if (peer)
-		vdev_respond(peer, req, resp);
+		vdev_respond(peer, &qp->send.peer, req, resp);
 }

@@ -5,6 +5,7 @@
  * A WQE is read once, into send.wqe; what user space writes to the ring
  * afterwards changes nothing.
  */
+#include <linux/prefetch.h>
 #include <linux/seq_file.h>
 
 #include "vdev.h"
@@ -79,18 +80,6 @@ static const void *segs_next(struct segs *segs, u32 n)
 	return at;
 }
 
-int vdev_send_posted(struct vdev_qp *qp)
-{
-	u16 pi, n;
-
-	if (!vdev_qp_has_sq(qp))
-		return 0;
-	/* Index before WQE; pairs with the library's barrier between the two. */
-	pi = be32_to_cpu(smp_load_acquire(&qp->dbr->sq_pi));
-	n = pi - qp->send.ci;
-	return n <= 1 << qp->sq_shift ? n : -1;
-}
-
 /* Copy the control segment of the WQE at an index. */
 static void copy_ctrl(struct vdev_qp *qp, u16 index, struct vhca_wqe_ctrl *ctrl)
 {
@@ -147,11 +136,10 @@ static void fetch_segs(struct vdev_qp *qp, u32 nsegs)
 {
 	u32 ring = VHCA_WQEBB_SIZE << qp->sq_shift;
 	u32 at = ((qp->send.ci << VHCA_WQEBB_SHIFT) & (ring - 1)) + VHCA_WQE_SEG_SIZE;
-	u32 len = nsegs * VHCA_WQE_SEG_SIZE;
-	u32 n = min(len, ring - at);
+	u32 n = min(nsegs, (ring - at) / VHCA_WQE_SEG_SIZE);
 
-	vdev_fetch(qp->send.wqe, qp->buf.addr + at, n);
-	vdev_fetch(qp->send.wqe + n, qp->buf.addr, len - n);
+	vdev_fetch_segs(qp->send.wqe, qp->buf.addr + at, n);
+	vdev_fetch_segs(qp->send.wqe + n * VHCA_WQE_SEG_SIZE, qp->buf.addr, nsegs - n);
 }
 
 /*
@@ -183,6 +171,14 @@ static u32 fetch_line(struct vdev_qp *qp, const struct vdev_db *db,
 	return ds;
 }
 
+/* The poster's cache has it, which takes as long as this WQE is executed. */
+static void prefetch_next(const struct vdev_qp *qp)
+{
+	u32 slot = (qp->send.ci + qp->send.nbb) & ((1u << qp->sq_shift) - 1);
+
+	prefetch(qp->buf.addr + ((size_t)slot << VHCA_WQEBB_SHIFT));
+}
+
 /* Copy the WQE; its length in segments, 0 when that makes no sense. */
 static u32 fetch(struct vdev_qp *qp, struct vhca_wqe_ctrl *ctrl, int posted)
 {
@@ -195,6 +191,8 @@ static u32 fetch(struct vdev_qp *qp, struct vhca_wqe_ctrl *ctrl, int posted)
 	ds = fetch_ctrl(qp, ctrl, posted);
 	if (ds)
 		fetch_segs(qp, ds - 1);
+	if (posted > qp->send.nbb)
+		prefetch_next(qp);
 	return ds;
 }
 
@@ -294,10 +292,16 @@ static bool parse_payload(struct vdev_qp *qp, const struct segs *segs)
 	const struct vhca_wqe_data *seg = segs->at;
 	u32 count = segs->left ? be32_to_cpu(seg->byte_count) : 0;
 
-	if (!(count & VHCA_WQE_INLINE))
-		return vdev_sgl_init(&send->sgl, qp->dev, qp->pd,
-				     send->form & IN ? VHCA_MKEY_LOCAL_WRITE : 0,
-				     seg, segs->left);
+	if (!(count & VHCA_WQE_INLINE)) {
+		send->sgl = (struct vdev_sgl){
+			.dev = qp->dev,
+			.memo = &send->lkeys,
+			.pd = qp->pd,
+			.access = send->form & IN ? VHCA_MKEY_LOCAL_WRITE : 0,
+			.seg = seg,
+		};
+		return vdev_sgl_measure(&send->sgl, segs->left);
+	}
 	count &= ~VHCA_WQE_INLINE;
 	if (!(send->form & OUT) || count > VHCA_MAX_INLINE ||
 	    DIV_ROUND_UP(count + sizeof(struct vhca_wqe_inline),

@@ -12,66 +12,41 @@
 
 #include "vdev.h"
 
-static u32 seg_len(const struct vhca_wqe_data *seg)
-{
-	return be32_to_cpu(seg->byte_count);
-}
-
-bool vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
-		   const struct vhca_wqe_data *seg, unsigned int nsegs)
-{
-	unsigned int i;
-
-	*sgl = (struct vdev_sgl){ .dev = dev, .pd = pd, .access = access, .seg = seg };
-	for (i = 0; i < nsegs; i++) {
-		u32 len = seg_len(&seg[i]);
-
-		if (!len && seg[i].lkey == cpu_to_be32(VHCA_INVALID_LKEY))
-			break;
-		if (len & VHCA_WQE_INLINE)
-			return false;
-		sgl->length += len;
-	}
-	sgl->nsegs = i;
-	return true;
-}
-
 void vdev_sgl_seek(struct vdev_sgl *sgl, u64 offset)
 {
 	sgl->cur = 0;
 	sgl->mkey = NULL;
 	if (sgl->seg)
-		while (offset && offset > seg_len(&sgl->seg[sgl->cur]))
-			offset -= seg_len(&sgl->seg[sgl->cur++]);
+		while (offset && offset > vdev_seg_len(&sgl->seg[sgl->cur]))
+			offset -= vdev_seg_len(&sgl->seg[sgl->cur++]);
 	sgl->off = offset;
 }
 
-/* Look up the region of the segment at the position. */
-static bool sgl_lookup(struct vdev_sgl *sgl)
+/* The region of a segment. */
+static struct vdev_mkey *sgl_region(struct vdev_sgl *sgl, const struct vhca_wqe_data *seg)
 {
-	const struct vhca_wqe_data *seg = &sgl->seg[sgl->cur];
-
-	sgl->mkey = vdev_mkey_get(sgl->dev, be32_to_cpu(seg->lkey), sgl->pd,
-				  sgl->access, be64_to_cpu(seg->addr),
-				  seg_len(seg), &sgl->verr);
-	return sgl->mkey;
+	return vdev_mkey_get(sgl->dev, sgl->memo, be32_to_cpu(seg->lkey), sgl->pd,
+			     sgl->access, be64_to_cpu(seg->addr), vdev_seg_len(seg), &sgl->verr);
 }
 
 bool vdev_sgl_check(struct vdev_sgl *sgl)
 {
+	struct vdev_mkey *mkey, *first = NULL;
 	unsigned int i;
 
-	if (sgl->inl)
-		return true;
 	for (i = 0; i < sgl->nsegs; i++) {
 		const struct vhca_wqe_data *seg = &sgl->seg[i];
 
-		if (seg_len(seg) &&
-		    !vdev_mkey_get(sgl->dev, be32_to_cpu(seg->lkey), sgl->pd,
-				   sgl->access, be64_to_cpu(seg->addr),
-				   seg_len(seg), &sgl->verr))
+		if (!vdev_seg_len(seg))
+			continue;
+		mkey = sgl_region(sgl, seg);
+		if (!mkey)
 			return false;
+		if (!i)
+			first = mkey;
 	}
+	/* Where the copy will begin. */
+	sgl->mkey = first;
 	return true;
 }
 
@@ -79,7 +54,7 @@ bool vdev_sgl_check(struct vdev_sgl *sgl)
  * The memory at the position, NULL where none is behind it; *@len is cut to what
  * lies in one piece. Returns false when the key is at fault.
  */
-static bool sgl_at(struct vdev_sgl *sgl, void **at, u32 *len)
+static __always_inline bool sgl_at(struct vdev_sgl *sgl, void **at, u32 *len)
 {
 	const struct vhca_wqe_data *seg;
 
@@ -92,14 +67,16 @@ static bool sgl_at(struct vdev_sgl *sgl, void **at, u32 *len)
 		return true;
 	}
 	seg = &sgl->seg[sgl->cur];
-	while (sgl->off == seg_len(seg)) {
+	while (sgl->off == vdev_seg_len(seg)) {
 		seg = &sgl->seg[++sgl->cur];
 		sgl->off = 0;
 		sgl->mkey = NULL;
 	}
-	if (!sgl->mkey && !sgl_lookup(sgl))
+	if (!sgl->mkey)
+		sgl->mkey = sgl_region(sgl, seg);
+	if (!sgl->mkey)
 		return false;
-	*len = min(*len, seg_len(seg) - sgl->off);
+	*len = min(*len, vdev_seg_len(seg) - sgl->off);
 	*at = vdev_mkey_at(sgl->mkey, be64_to_cpu(seg->addr) + sgl->off, len);
 	return true;
 }
@@ -124,24 +101,24 @@ static void move(void *to, const void *from, u32 len)
 struct vdev_sgl *vdev_sgl_copy(struct vdev *dev, struct vdev_sgl *dst, struct vdev_sgl *src,
 			       u32 len)
 {
-	/* Positions may come from an earlier read section. */
-	if (dst->seg)
-		dst->mkey = NULL;
-	if (src->seg)
-		src->mkey = NULL;
-	while (len) {
-		u32 n = len;
+	struct vdev_sgl *bad = NULL;
+	u32 left = len;
+
+	while (left) {
+		u32 n = left;
 		void *from, *to;
 
 		if (!sgl_at(src, &from, &n))
-			return src;
-		if (!sgl_at(dst, &to, &n))
-			return dst;
+			bad = src;
+		else if (!sgl_at(dst, &to, &n))
+			bad = dst;
+		if (bad)
+			break;
 		move(to, from, n);
-		vdev_count_by(dev, VDEV_COPIED, n);
 		src->off += n;
 		dst->off += n;
-		len -= n;
+		left -= n;
 	}
-	return NULL;
+	vdev_count_by(dev, VDEV_COPIED, len - left);
+	return bad;
 }

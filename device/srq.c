@@ -109,7 +109,7 @@ static void srq_free(struct vdev *dev, struct vdev_srq *srq)
 {
 	xa_erase(&dev->srqs, srq->srqn);
 	vdev_uar_unbind(&srq->db);
-	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_wait_unused();
 	if (srq->cq) {
 		if (vdev_faults())
 			vdev_cq_flush(srq->cq, 0, srq->srqn);

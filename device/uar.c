@@ -64,7 +64,7 @@ static void uar_free(struct vdev *dev, u32 i)
 	struct vdev_uar *uar = uar_get(dev, i);
 
 	RCU_INIT_POINTER(dev->uars[i], NULL);
-	synchronize_srcu_expedited(&vdev_srcu);
+	vdev_wait_unused();
 	clear_bit(i, dev->engine.hot);
 	uar->user->uars--;
 	kfree(uar);

@@ -16,7 +16,7 @@
  * Those of vdev_faults: see fault.h.
  *
  * Lifetime: whoever works on objects holds a read section of vdev_srcu. An
- * object is freed after it was taken out of its table and synchronize_srcu().
+ * object is freed after it was taken out of its table and vdev_wait_unused().
  */
 #ifndef VDEV_H
 #define VDEV_H
@@ -110,21 +110,21 @@ struct vdev_qp;
  * struct vdev_vector - one vector, as the virtual root complex sees it
  * @dev: its function.
  * @index: entry of the MSI-X table.
- * @virq: Linux interrupt that the vector's message raises; 0 while none.
+ * @irq: interrupt that the vector's message raises; NULL while none.
  * @cpu: where the message is delivered that may not be where it is sent; follows
  *	smp_affinity.
  * @last: where the last one was delivered.
  * @sent: messages delivered.
  * @pended: messages kept pending.
  * @queued: @work or @csd is on its way; a message sent meanwhile merges.
- * @running: deliveries that may use @virq.
+ * @running: deliveries that may use @irq.
  * @work: delivery on this CPU.
  * @csd: delivery on another CPU.
  */
 struct vdev_vector {
 	struct vdev		*dev;
 	unsigned int		index;
-	unsigned int		virq;
+	struct irq_data		*irq;
 	unsigned int		cpu;
 	unsigned int		last;
 	atomic64_t		sent;
@@ -174,12 +174,17 @@ void vdev_msix_unmasked(struct vdev *dev);
  * @owner: the driver's number of him.
  * @uars: UARs that are his; under admin_lock.
  * @qps: his QPs that have work: left over by inline execution, timers, flushes.
- * @turn: on vdev_engine.users while there are some; under vdev_engine.lock, as @qps.
+ * @cqs: his CQs that are to be looked at: their moderation timer ran out.
+ * @starved: his CQs whose EQE found the EQ full.
+ * @turn: on vdev_engine.users while there are @qps or @cqs; under vdev_engine.lock, as
+ *	all of these.
  */
 struct vdev_user {
 	u32			owner;
 	unsigned int		uars;
 	struct list_head	qps;
+	struct list_head	cqs;
+	struct list_head	starved;
 	struct list_head	turn;
 };
 
@@ -188,10 +193,10 @@ struct vdev_user {
  * @task: the thread.
  * @wait: where it sleeps.
  * @lock: guards the lists; taken from softirq (timers).
- * @users: users whose QPs have work, in the order of their turns.
+ * @users: users for whom there is something to do, in the order of their turns.
  * @user: whom it works for; NULL: nobody. To compare, not to look at.
  * @crowd_end: until then kicks do not go to the thread.
- * @cqs: CQs whose EQE found the EQ full, or whose moderation timer ran out.
+ * @starving: somebody has starved CQs.
  * @hot: UAR pages that it watches or is to watch.
  */
 struct vdev_engine {
@@ -201,7 +206,7 @@ struct vdev_engine {
 	struct list_head	users;
 	const struct vdev_user	*user;
 	unsigned long		crowd_end;
-	struct list_head	cqs;
+	bool			starving;
 	DECLARE_BITMAP(hot, VDEV_MAX_UAR);
 };
 
@@ -333,8 +338,54 @@ static inline void vdev_count_by(struct vdev *dev, enum vdev_stat stat, u32 n)
 
 /* function.c */
 
+/* Functions, by LID; the first is 1. */
+extern struct vdev __rcu *vdev_table[VDEV_MAX_FUNCTIONS];
+
 /** vdev_by_lid() - function whose port has a LID; NULL when there is none */
-struct vdev *vdev_by_lid(u16 lid);
+static inline struct vdev *vdev_by_lid(u16 lid)
+{
+	if (!lid || lid > VDEV_MAX_FUNCTIONS)
+		return NULL;
+	return srcu_dereference(vdev_table[lid - 1], &vdev_srcu);
+}
+
+/* Advances whenever an object that a memo may lead to has left its table. */
+extern atomic64_t vdev_epoch;
+
+/**
+ * struct vdev_memo - what was found in a table last, to find it again at once
+ * @epoch: vdev_epoch before it was looked up; 0: nothing was found.
+ * @table: where.
+ * @index: what for.
+ * @found: the object; good only as long as the epoch lasts.
+ *
+ * Whoever owns it holds a lock of its own.
+ */
+struct vdev_memo {
+	u64			epoch;
+	struct xarray		*table;
+	unsigned long		index;
+	void			*found;
+};
+
+/** vdev_recall() - xa_load() with a memory; the caller is in a read section of vdev_srcu */
+static inline void *vdev_recall(struct vdev_memo *memo, struct xarray *table,
+				unsigned long index)
+{
+	/* Epoch before the table; pairs with the full barrier in vdev_wait_unused(). */
+	u64 epoch = atomic64_read_acquire(&vdev_epoch);
+
+	if (memo->epoch != epoch || memo->index != index || memo->table != table) {
+		memo->found = xa_load(table, index);
+		memo->table = table;
+		memo->index = index;
+		memo->epoch = memo->found ? epoch : 0;
+	}
+	return memo->found;
+}
+
+/** vdev_wait_unused() - what has left its table is used no longer, nor found by a memo */
+void vdev_wait_unused(void);
 
 static inline bool vdev_lid_is_multicast(u16 lid)
 {
@@ -349,8 +400,13 @@ static inline u16 vdev_lid(const struct vdev *dev)
 /** vdev_guid() - GUID of node and port: locally administered, from the index */
 u64 vdev_guid(const struct vdev *dev);
 
-/** vdev_of() - the function behind one of our pci_devs */
-struct vdev *vdev_of(struct pci_dev *pdev);
+/** vdev_of() - the function behind one of our pci_devs; NULL when it is another's */
+static inline struct vdev *vdev_of(struct pci_dev *pdev)
+{
+	struct vhca_soft_ops *soft = dev_get_platdata(&pdev->dev);
+
+	return soft ? container_of(soft, struct vdev, soft) : NULL;
+}
 
 /* port.c */
 
@@ -487,11 +543,11 @@ void *vdev_dma(u64 addr, size_t len);
  * vdev_read_pages() - read a page list
  * @list: DMA address of the first struct vhca_page_list.
  * @npages: addresses to read.
- * @pages: filled with the pages.
+ * @pages: filled with where the pages are.
  *
  * Returns enum vhca_cmd_status.
  */
-u8 vdev_read_pages(u64 list, unsigned int npages, struct page **pages);
+u8 vdev_read_pages(u64 list, unsigned int npages, unsigned long *pages);
 
 /** vdev_buf_map() - see a queue of @size bytes; enum vhca_cmd_status */
 u8 vdev_buf_map(struct vdev_buf *buf, u64 list, size_t size);
@@ -520,8 +576,8 @@ void vdev_xrcd_put(struct vdev *dev, u32 xrcd);
 u8 vdev_dm_get(struct vdev *dev, u64 page, u64 offset, u64 length);
 void vdev_dm_put(struct vdev *dev, u32 page);
 
-/** vdev_dm_page() - a page of BAR2 that lies in a piece */
-struct page *vdev_dm_page(struct vdev *dev, u32 page);
+/** vdev_dm_at() - where a page of BAR2 is */
+void *vdev_dm_at(struct vdev *dev, u32 page);
 
 /* uar.c */
 
@@ -653,6 +709,12 @@ struct vdev_cq {
 	unsigned int		users;
 };
 
+/* Did it overrun? NULL: there is none that could. */
+static inline bool vdev_cq_failed(const struct vdev_cq *cq)
+{
+	return cq && READ_ONCE(cq->error);
+}
+
 /**
  * vdev_cq_post() - write a CQE and raise the event when the CQ is armed for it
  * @cq: where to.
@@ -673,12 +735,8 @@ bool vdev_cq_pass(struct vdev_cq *cq, bool step);
  */
 void vdev_cq_flush(struct vdev_cq *cq, u32 qpn, u32 srqn);
 
-/**
- * vdev_cq_run() - write the EQE for which there was no room, or whose time has come
- *
- * Returns false when there is still no room.
- */
-bool vdev_cq_run(struct vdev_cq *cq);
+/** vdev_cq_run() - write the EQE for which there was no room, or whose time has come */
+void vdev_cq_run(struct vdev_cq *cq);
 
 /* mkey.c */
 
@@ -691,7 +749,9 @@ bool vdev_cq_run(struct vdev_cq *cq);
  * @iova: address of the first byte.
  * @length: bytes.
  * @offset: of the first byte in the pages.
- * @page: what is behind it; a null MR has none. Those of a window are its MR's.
+ * @page: what is behind it: where each page is, and in the bits that are zero in that,
+ *	how many pages follow right behind it, as far as they can tell. A null MR has
+ *	none. Those of a window are its MR's.
  * @dm: device memory: the piece that it is of.
  * @windows: region: windows that are bound to it; negative when it is on its way out.
  * @lock: window: key, access, iova, length, offset, page and all that follow, see mw.c.
@@ -707,13 +767,13 @@ struct vdev_mkey {
 	u64			iova;
 	u64			length;
 	u64			offset;
-	struct page		**page;
+	const unsigned long	*page;
 	u32			dm;
 	atomic_t		windows;
 	struct rw_semaphore	lock;
 	struct vdev_mkey	*mr;
 	u64			owner;
-	struct page		*pages[];
+	unsigned long		pages[];
 };
 
 static inline bool vdev_mkey_is_window(const struct vdev_mkey *mkey)
@@ -724,6 +784,7 @@ static inline bool vdev_mkey_is_window(const struct vdev_mkey *mkey)
 /**
  * vdev_mkey_get() - find the region that a local key names, and check it
  * @dev: function.
+ * @memo: of the MKeys that were used here before.
  * @key: lkey.
  * @pd: PD that it must be of.
  * @access: rights that it must give; 0 for local read.
@@ -733,8 +794,8 @@ static inline bool vdev_mkey_is_window(const struct vdev_mkey *mkey)
  *
  * The region stays while the caller's read section of vdev_srcu lasts.
  */
-struct vdev_mkey *vdev_mkey_get(struct vdev *dev, u32 key, u32 pd, u32 access,
-				u64 addr, u64 len, u8 *verr);
+struct vdev_mkey *vdev_mkey_get(struct vdev *dev, struct vdev_memo *memo, u32 key, u32 pd,
+				u32 access, u64 addr, u64 len, u8 *verr);
 
 /**
  * vdev_mkey_enter() - find the region or window that a remote key names, and check it
@@ -756,7 +817,17 @@ void vdev_mkey_leave(struct vdev_mkey *mkey);
  *
  * *@len is cut to what lies in one piece. NULL: nothing is behind it (null MR).
  */
-void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len);
+static inline void *vdev_mkey_at(const struct vdev_mkey *mkey, u64 addr, u32 *len)
+{
+	u64 at = mkey->offset + (addr - mkey->iova);
+	unsigned long page;
+
+	if (mkey->kind == VHCA_MKEY_NULL)
+		return NULL;
+	page = mkey->page[at >> VHCA_PAGE_SHIFT];
+	*len = min_t(u32, *len, ((page & ~PAGE_MASK) + 1) * VHCA_PAGE_SIZE - offset_in_page(at));
+	return (void *)(page & PAGE_MASK) + offset_in_page(at);
+}
 
 /* mw.c */
 
@@ -797,6 +868,7 @@ void vdev_mw_free(struct vdev_mkey *mw);
 /**
  * struct vdev_sgl - a list of SGEs, or inline payload, and a position in it
  * @dev: function whose keys they are.
+ * @memo: of their MKeys.
  * @pd: PD that they must be of.
  * @access: rights that they must give.
  * @seg: the copied segments.
@@ -806,13 +878,15 @@ void vdev_mw_free(struct vdev_mkey *mw);
  * @cur: segment that the position is in.
  * @off: bytes of it that are behind the position.
  * @mkey: its checked region, NULL when not looked up yet. Valid only while the
- *	read section of vdev_srcu lasts in which it was looked up. Without @seg and
- *	@inl: checked by the caller, as a whole, for one copy.
+ *	read section of vdev_srcu lasts in which it was looked up: vdev_sgl_again() or
+ *	vdev_sgl_seek() is due in another one. Without @seg and @inl: checked by the caller,
+ *	as a whole, for one copy.
  * @raddr: address of the first byte in that @mkey.
  * @verr: why vdev_sgl_copy() failed, enum vhca_cqe_vendor_err.
  */
 struct vdev_sgl {
 	struct vdev		*dev;
+	struct vdev_memo	*memo;
 	u32			pd;
 	u32			access;
 	const struct vhca_wqe_data *seg;
@@ -826,13 +900,41 @@ struct vdev_sgl {
 	u8			verr;
 };
 
+static inline u32 vdev_seg_len(const struct vhca_wqe_data *seg)
+{
+	return be32_to_cpu(seg->byte_count);
+}
+
 /**
- * vdev_sgl_init() - a list from copied segments, up to a sentinel
+ * vdev_sgl_measure() - find how long a list of copied segments is, up to a sentinel
+ * @sgl: list, at its start, but for @nsegs and @length.
+ * @nsegs: segments, at most.
  *
- * The position is at its start. Returns false when a segment is malformed.
+ * Returns false when a segment is malformed.
  */
-bool vdev_sgl_init(struct vdev_sgl *sgl, struct vdev *dev, u32 pd, u32 access,
-		   const struct vhca_wqe_data *seg, unsigned int nsegs);
+static inline bool vdev_sgl_measure(struct vdev_sgl *sgl, unsigned int nsegs)
+{
+	const struct vhca_wqe_data *seg = sgl->seg;
+	unsigned int i;
+
+	for (i = 0; i < nsegs; i++, seg++) {
+		u32 len = vdev_seg_len(seg);
+
+		if (!len && seg->lkey == cpu_to_be32(VHCA_INVALID_LKEY))
+			break;
+		if (len & VHCA_WQE_INLINE)
+			return false;
+		sgl->length += len;
+	}
+	sgl->nsegs = i;
+	return true;
+}
+
+/** vdev_sgl_again() - go on with a list in a read section that it was not begun in */
+static inline void vdev_sgl_again(struct vdev_sgl *sgl)
+{
+	sgl->mkey = NULL;
+}
 
 /** vdev_sgl_seek() - move the position to behind @offset bytes, at most all of the list */
 void vdev_sgl_seek(struct vdev_sgl *sgl, u64 offset);
@@ -917,6 +1019,8 @@ int vdev_srq_take(struct vdev_srq *srq, struct vhca_wqe_data *wqe);
  */
 struct vdev_send {
 	struct mutex		lock;		/* all of it */
+	struct vdev_memo	lkeys;
+	struct vdev_memo	peer;
 	u16			ci;
 	u16			nbb;
 	u32			psn;
@@ -945,6 +1049,8 @@ struct vdev_send {
 
 /**
  * struct vdev_recv - responder's half of a QP; under @lock
+ * @lkeys: MKeys of its receive WQEs.
+ * @rkeys: MKeys that requests name.
  * @ci: RQ: WQEs taken.
  * @psn: expected next.
  * @busy: a message of several requests is under way.
@@ -966,6 +1072,8 @@ struct vdev_send {
  */
 struct vdev_recv {
 	struct mutex		lock;		/* all of it */
+	struct vdev_memo	lkeys;
+	struct vdev_memo	rkeys;
 	u16			ci;
 	u32			psn;
 	bool			busy;
@@ -1040,8 +1148,9 @@ struct vdev_qp {
 	struct list_head	work;	/* on vdev_user.qps, under vdev_engine.lock */
 	struct list_head	mcast;
 	struct vhca_prm_qp	attr;
-	struct vdev_send	send;
-	struct vdev_recv	recv;
+	/* Each half is written by its own CPU, as a rule: by who posts, by who sends to it. */
+	struct vdev_send	send ____cacheline_aligned_in_smp;
+	struct vdev_recv	recv ____cacheline_aligned_in_smp;
 };
 
 /**
@@ -1053,6 +1162,16 @@ static inline void vdev_fetch(void *to, const void *from, size_t size)
 {
 	memcpy(to, from, size);
 	barrier_data(to);
+}
+
+/** vdev_fetch_segs() - the same of @n segments of WQEs, where they are few as a rule */
+static inline void vdev_fetch_segs(void *to, const void *from, unsigned int n)
+{
+	const u64 *src = from;
+	u64 *dst = to;
+
+	for (n *= VHCA_WQE_SEG_SIZE / sizeof(*dst); n; n--)
+		*dst++ = READ_ONCE(*src++);
 }
 
 /** vdev_xor() - exclusive-or of the bytes of whole segments, as signatures have it */
@@ -1112,7 +1231,7 @@ int vdev_engine_start(struct vdev *dev);
 void vdev_engine_stop(struct vdev *dev);
 
 /** vdev_kick() - struct vhca_soft_ops.kick */
-void vdev_kick(struct pci_dev *pdev, u32 uar, u32 slot);
+void vdev_kick(const struct vhca_soft_ops *soft, u32 uar, u32 slot);
 
 /**
  * vdev_qp_run() - execute the QP's work, here and now
@@ -1135,8 +1254,10 @@ void vdev_qp_unlock_send(struct vdev_qp *qp);
 void vdev_engine_queue_qp(struct vdev_qp *qp);
 /** vdev_engine_drop_qp() - the QP goes away */
 void vdev_engine_drop_qp(struct vdev_qp *qp);
-/** vdev_engine_queue_cq() - let the thread look after the CQ's event; as the above */
+/** vdev_engine_queue_cq() - let the thread look at the CQ; as the above */
 void vdev_engine_queue_cq(struct vdev_cq *cq);
+/** vdev_engine_starve_cq() - let it do so when a tick has passed */
+void vdev_engine_starve_cq(struct vdev_cq *cq);
 void vdev_engine_drop_cq(struct vdev_cq *cq);
 
 /* send_wqe.c */
@@ -1157,7 +1278,17 @@ void vdev_engine_drop_cq(struct vdev_cq *cq);
 #define VDEV_FORM_LOCAL		BIT(9)	/* no payload, and not for the peer */
 
 /** vdev_send_posted() - basic blocks posted and not completed; -1: more than the ring has */
-int vdev_send_posted(struct vdev_qp *qp);
+static inline int vdev_send_posted(const struct vdev_qp *qp)
+{
+	u16 pi, n;
+
+	if (!vdev_qp_has_sq(qp))
+		return 0;
+	/* Index before WQE; pairs with the library's barrier between the two. */
+	pi = be32_to_cpu(smp_load_acquire(&qp->dbr->sq_pi));
+	n = pi - qp->send.ci;
+	return n <= 1 << qp->sq_shift ? n : -1;
+}
 
 /**
  * vdev_send_fetch() - copy the next WQE, parse and check the copy
@@ -1296,8 +1427,14 @@ struct vdev_response {
 	u32			heard;
 };
 
-/** vdev_respond() - let a function's responder execute a request */
-void vdev_respond(struct vdev *dev, const struct vdev_request *req,
+/**
+ * vdev_respond() - let a function's responder execute a request
+ * @dev: function.
+ * @memo: of the QPs that the requester spoke to before.
+ * @req: request.
+ * @resp: what comes back.
+ */
+void vdev_respond(struct vdev *dev, struct vdev_memo *memo, const struct vdev_request *req,
 		  struct vdev_response *resp);
 
 /** vdev_respond_qp() - the same, when the QP is known; the caller is in a read section */

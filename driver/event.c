@@ -32,9 +32,8 @@ struct vhca_event_queue *vhca_event_queue_alloc(u32 device_events)
 	if (!q)
 		return NULL;
 	kref_init(&q->ref);
-	spin_lock_init(&q->lock);
-	INIT_LIST_HEAD(&q->pending);
 	init_waitqueue_head(&q->wait);
+	INIT_LIST_HEAD(&q->pending);
 	q->comp = !device_events;
 	return q;
 }
@@ -53,10 +52,10 @@ void vhca_event_queue_put(struct vhca_event_queue *q)
 /** vhca_event_queue_close() - readers get what is there, then EIO */
 void vhca_event_queue_close(struct vhca_event_queue *q)
 {
-	spin_lock_bh(&q->lock);
+	spin_lock_irq(&q->wait.lock);
 	WRITE_ONCE(q->closed, true);
-	spin_unlock_bh(&q->lock);
-	wake_up_interruptible(&q->wait);
+	wake_up_locked(&q->wait);
+	spin_unlock_irq(&q->wait.lock);
 	kill_fasync(&q->fasync, SIGIO, POLL_IN);
 }
 
@@ -83,20 +82,21 @@ void vhca_event_init(struct vhca_event *ev, u64 cookie, u32 number)
 bool vhca_event_post(struct vhca_event_queue *q, struct vhca_event *ev,
 		     unsigned long types)
 {
+	unsigned long flags;
 	bool more;
 
-	spin_lock_bh(&q->lock);
+	spin_lock_irqsave(&q->wait.lock, flags);
 	more = types & ~ev->types;
 	/* A port's state follows from its last event: what came last is read last. */
 	if (more || (types && !q->comp))
 		list_move_tail(&ev->node, &q->pending);
 	ev->types |= types;
-	spin_unlock_bh(&q->lock);
+	if (more)
+		wake_up_locked_poll(&q->wait, EPOLLIN | EPOLLRDNORM);
+	spin_unlock_irqrestore(&q->wait.lock, flags);
 
-	if (more) {
-		wake_up_interruptible_poll(&q->wait, EPOLLIN | EPOLLRDNORM);
+	if (more)
 		kill_fasync(&q->fasync, SIGIO, POLL_IN);
-	}
 	return more;
 }
 
@@ -111,11 +111,11 @@ u32 vhca_event_purge(struct vhca_event_queue *q, struct vhca_event *ev)
 {
 	u32 reads;
 
-	spin_lock_bh(&q->lock);
+	spin_lock_irq(&q->wait.lock);
 	list_del_init(&ev->node);
 	ev->types = 0;
 	reads = ev->reads;
-	spin_unlock_bh(&q->lock);
+	spin_unlock_irq(&q->wait.lock);
 	return reads;
 }
 
@@ -143,50 +143,53 @@ static int vhca_event_take(struct vhca_event_queue *q, char __user *buf)
 	struct vhca_event *ev;
 	int ret;
 
-	spin_lock_bh(&q->lock);
 	ev = list_first_entry_or_null(&q->pending, struct vhca_event, node);
-	if (!ev) {
-		ret = q->closed ? -EIO : -EAGAIN;
-		goto out;
-	}
+	if (!ev)
+		return q->closed ? -EIO : -EAGAIN;
 	vhca_event_record(q, ev, &rec);
 	ret = copy_to_user_nofault(buf, &rec, sizeof(rec));
 	if (ret)
-		goto out;
+		return ret;
 	ev->reads++;
 	ev->types &= ev->types - 1;
 	if (ev->types)
 		list_move_tail(&ev->node, &q->pending);
 	else
 		list_del_init(&ev->node);
-out:
-	spin_unlock_bh(&q->lock);
-	return ret;
+	return 0;
 }
 
-static int vhca_event_wait(struct vhca_event_queue *q, struct file *file)
+static int vhca_event_fault_in(struct vhca_event_queue *q, char __user *buf)
 {
-	if (file->f_flags & O_NONBLOCK)
-		return -EAGAIN;
-	return wait_event_interruptible(q->wait, !list_empty(&q->pending) ||
-					READ_ONCE(q->closed));
+	size_t left;
+
+	spin_unlock_irq(&q->wait.lock);
+	left = fault_in_writeable(buf, sizeof(union vhca_record));
+	spin_lock_irq(&q->wait.lock);
+	if (left)
+		return -EFAULT;
+	return signal_pending(current) ? -ERESTARTSYS : 0;
 }
 
-/* Why no record was taken: mend it (0), or say so. */
+/* Why no record was taken: mend it (0), or say so. The lock is given up meanwhile. */
 static int vhca_event_retry(struct vhca_event_queue *q, struct file *file,
 			    char __user *buf, int why, bool some)
 {
 	switch (why) {
 	case -EAGAIN:
-		return some ? -EAGAIN : vhca_event_wait(q, file);
+		if (some || file->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		return wait_event_interruptible_locked_irq(q->wait, q->closed ||
+							   !list_empty(&q->pending));
 	case -EFAULT:
-		if (fault_in_writeable(buf, sizeof(union vhca_record)))
-			return -EFAULT;
-		return signal_pending(current) ? -ERESTARTSYS : 0;
+		return vhca_event_fault_in(q, buf);
 	default:
 		return why;
 	}
 }
+
+/* Interrupts are off while so many records are read, at most. */
+#define VHCA_EVENT_BATCH	32
 
 /** vhca_event_read() - read() of an event file: whole records, one or more */
 ssize_t vhca_event_read(struct file *file, char __user *buf, size_t count,
@@ -194,21 +197,26 @@ ssize_t vhca_event_read(struct file *file, char __user *buf, size_t count,
 {
 	struct vhca_event_queue *q = file->private_data;
 	size_t done = 0;
-	int ret;
+	int ret = 0;
 
 	if (count < sizeof(union vhca_record))
 		return -EINVAL;
-	while (count - done >= sizeof(union vhca_record)) {
+	spin_lock_irq(&q->wait.lock);
+	while (!ret && count - done >= sizeof(union vhca_record)) {
 		ret = vhca_event_take(q, buf + done);
-		if (!ret) {
-			done += sizeof(union vhca_record);
+		if (ret) {
+			ret = vhca_event_retry(q, file, buf + done, ret, done);
 			continue;
 		}
-		ret = vhca_event_retry(q, file, buf + done, ret, done);
-		if (ret)
-			return done ?: ret;
+		done += sizeof(union vhca_record);
+		if (done % (VHCA_EVENT_BATCH * sizeof(union vhca_record)))
+			continue;
+		spin_unlock_irq(&q->wait.lock);
+		cond_resched();
+		spin_lock_irq(&q->wait.lock);
 	}
-	return done;
+	spin_unlock_irq(&q->wait.lock);
+	return done ?: ret;
 }
 
 /** vhca_event_poll() - poll() of an event file */
@@ -218,12 +226,12 @@ __poll_t vhca_event_poll(struct file *file, struct poll_table_struct *table)
 	__poll_t mask = 0;
 
 	poll_wait(file, &q->wait, table);
-	spin_lock_bh(&q->lock);
+	spin_lock_irq(&q->wait.lock);
 	if (!list_empty(&q->pending))
 		mask = EPOLLIN | EPOLLRDNORM;
 	else if (q->closed)
 		mask = EPOLLIN | EPOLLRDNORM | EPOLLERR;
-	spin_unlock_bh(&q->lock);
+	spin_unlock_irq(&q->wait.lock);
 	return mask;
 }
 

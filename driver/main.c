@@ -83,6 +83,7 @@ static void vhca_dev_release(struct device *dev)
 	mutex_destroy(&vdev->xrc_lock);
 	free_percpu(vdev->stats);
 	kfree(vdev->port_news);
+	kvfree(vdev->uar_owner);
 	kfree(vdev);
 }
 
@@ -109,6 +110,15 @@ static void vhca_dev_init(struct vhca_dev *vdev, struct pci_dev *pdev)
 	vdev->dev.release = vhca_dev_release;
 }
 
+/* A UAR for each page of the BAR, as far as VHCA_KICK_ARG() can name them in 32 bits. */
+static int vhca_dev_alloc_uars(struct vhca_dev *vdev, struct pci_dev *pdev)
+{
+	vdev->num_uars = min_t(u64, pci_resource_len(pdev, VHCA_BAR_UAR) >> PAGE_SHIFT,
+			       VHCA_KICK_UAR(U32_MAX) + 1);
+	vdev->uar_owner = kvcalloc(vdev->num_uars, sizeof(*vdev->uar_owner), GFP_KERNEL);
+	return vdev->uar_owner ? 0 : -ENOMEM;
+}
+
 /**
  * vhca_dev_alloc() - a device that nobody sees yet
  * @pdev: its PCI function.
@@ -129,9 +139,12 @@ struct vhca_dev *vhca_dev_alloc(struct pci_dev *pdev)
 	vdev->stats = alloc_percpu(struct vhca_stats);
 	if (!vdev->stats)
 		goto err_free;
-	ret = init_srcu_struct(&vdev->srcu);
+	ret = vhca_dev_alloc_uars(vdev, pdev);
 	if (ret)
 		goto err_stats;
+	ret = init_srcu_struct(&vdev->srcu);
+	if (ret)
+		goto err_uars;
 	minor = ida_alloc_max(&vhca_ida, VHCA_MAX_DEVICES - 1, GFP_KERNEL);
 	if (minor < 0) {
 		ret = minor;
@@ -150,6 +163,8 @@ struct vhca_dev *vhca_dev_alloc(struct pci_dev *pdev)
 
 err_srcu:
 	cleanup_srcu_struct(&vdev->srcu);
+err_uars:
+	kvfree(vdev->uar_owner);
 err_stats:
 	free_percpu(vdev->stats);
 err_free:

@@ -67,10 +67,10 @@ static unsigned long vhca_show_bytes(const struct vhca_charge *charge)
 static void vhca_show_event(struct seq_file *m, const char *name, struct vhca_event_queue *q,
 			    const struct vhca_event *ev)
 {
-	spin_lock_bh(&q->lock);
+	spin_lock_irq(&q->wait.lock);
 	seq_printf(m, " %sevents_queued=%u %sevents_read=%u", name,
 		   (unsigned int)hweight_long(ev->types), name, ev->reads);
-	spin_unlock_bh(&q->lock);
+	spin_unlock_irq(&q->wait.lock);
 }
 
 static u32 vhca_show_cqn(const struct vhca_cq *cq)
@@ -137,10 +137,10 @@ static void vhca_show_channels(struct seq_file *m, struct vhca_ctx *ctx)
 		if (!vhca_show_begin(m, ctx, q->number))
 			continue;
 		n = 0;
-		spin_lock_bh(&q->lock);
+		spin_lock_irq(&q->wait.lock);
 		list_for_each_entry(ev, &q->pending, node)
 			n++;
-		spin_unlock_bh(&q->lock);
+		spin_unlock_irq(&q->wait.lock);
 		seq_printf(m, " cqs=%u events_queued=%u closed=%d\n", q->users, n,
 			   READ_ONCE(q->closed));
 	}

@@ -5,9 +5,6 @@
  */
 #include "vhca.h"
 
-/* Small enough for VHCA_KICK_ARG() in 32 bits, and for the mmap offsets. */
-#define VHCA_MAX_UARS	0x100000
-
 static int vhca_uar_cmd(struct vhca_ctx *ctx, struct vhca_uar *uar)
 {
 	struct vhca_dev *vdev = ctx->vdev;
@@ -24,7 +21,7 @@ static int vhca_uar_cmd(struct vhca_ctx *ctx, struct vhca_uar *uar)
 		return ret;
 	uar->hw = be32_to_cpu(done.number);
 	/* The device's word decides what user space maps: keep it in the BAR. */
-	if (uar->hw < pci_resource_len(vdev->pdev, VHCA_BAR_UAR) >> PAGE_SHIFT)
+	if (uar->hw < vdev->num_uars)
 		return 0;
 	dev_err(&vdev->dev, "UAR %u lies outside of the BAR\n", uar->hw);
 	vhca_cmd_undo(vdev, VHCA_CMD_FREE_UAR, uar->hw);
@@ -38,11 +35,13 @@ static int vhca_uar_insert(struct vhca_ctx *ctx, struct vhca_uar *uar)
 	ret = vhca_offset_add(ctx, uar->dbr);
 	if (ret)
 		return ret;
-	ret = xa_alloc(&ctx->uars, &uar->number, uar,
-		       XA_LIMIT(0, VHCA_MAX_UARS - 1), GFP_KERNEL_ACCOUNT);
-	if (ret)
+	ret = xa_insert(&ctx->uars, uar->hw, uar, GFP_KERNEL_ACCOUNT);
+	if (ret) {
 		vhca_offset_del(ctx, uar->dbr);
-	return ret == -EBUSY ? -ENOSPC : ret;
+		return ret == -EBUSY ? -EIO : ret;
+	}
+	WRITE_ONCE(ctx->vdev->uar_owner[uar->hw], ctx);
+	return 0;
 }
 
 /** vhca_alloc_uar() - VHCA_IOC_ALLOC_UAR */
@@ -68,8 +67,8 @@ int vhca_alloc_uar(struct vhca_ctx *ctx, struct vhca_call *call)
 	ret = vhca_uar_insert(ctx, uar);
 	if (ret)
 		goto err_cmd;
-	arg->uar = uar->number;
-	arg->uar_offset = (u64)(VHCA_PGOFF_UAR + uar->number) << PAGE_SHIFT;
+	arg->uar = uar->hw;
+	arg->uar_offset = (u64)(VHCA_PGOFF_UAR + uar->hw) << PAGE_SHIFT;
 	arg->dbr_offset = (u64)uar->dbr->offset << PAGE_SHIFT;
 	return 0;
 
@@ -88,7 +87,9 @@ static int vhca_uar_destroy(struct vhca_ctx *ctx, struct vhca_uar *uar,
 {
 	int ret = 0;
 
-	vhca_bar_zap(ctx, &uar->gone, VHCA_PGOFF_UAR + uar->number, 1);
+	vhca_bar_zap(ctx, &uar->gone, VHCA_PGOFF_UAR + uar->hw, 1);
+	/* Before another context can get it. */
+	WRITE_ONCE(ctx->vdev->uar_owner[uar->hw], NULL);
 	if (cmds)
 		ret = vhca_cmd_number(ctx->vdev, VHCA_CMD_FREE_UAR, uar->hw);
 	if (!ret)
@@ -98,10 +99,10 @@ static int vhca_uar_destroy(struct vhca_ctx *ctx, struct vhca_uar *uar,
 
 static void vhca_uar_free(struct vhca_ctx *ctx, struct vhca_uar *uar)
 {
-	xa_erase(&ctx->uars, uar->number);
+	xa_erase(&ctx->uars, uar->hw);
 	vhca_offset_del(ctx, uar->dbr);
 	vhca_buf_put(uar->dbr);
-	/* A kick or a fault may be looking at it. */
+	/* A fault may be looking at it. */
 	kfree_rcu(uar, rcu);
 }
 

@@ -198,38 +198,27 @@ static long vhca_ioctl_call(struct vhca_ctx *ctx, const struct vhca_ioctl *ioc,
 }
 
 /*
- * Once a doorbell, so nothing here is shared between CPUs. The UAR may be freed
- * and its page given to another context between the look-up and the kick: the
- * device then looks at a doorbell of theirs, where there is nothing to gain.
+ * Once a doorbell, so nothing here is written that CPUs share, and no read section is
+ * entered. The UAR may be freed and its page given to another context between the look
+ * and the kick: the device then looks at a doorbell of theirs, where there is nothing to
+ * gain. The function may be removed: the file holds the device's module.
  */
-static long vhca_kick_device(struct vhca_ctx *ctx, unsigned long arg)
+static long vhca_kick(struct vhca_ctx *ctx, unsigned long arg)
 {
+	unsigned long uar = VHCA_KICK_UAR(arg);
 	struct vhca_dev *vdev = ctx->vdev;
-	struct vhca_uar *uar;
-	u32 hw = 0;
 
 	if (vhca_dead(vdev))
 		return -EIO;
-	rcu_read_lock();
-	uar = xa_load(&ctx->uars, VHCA_KICK_UAR(arg));
-	if (uar)
-		hw = uar->hw;
-	rcu_read_unlock();
-	if (!uar)
+	if (uar >= vdev->num_uars)
+		return -EINVAL;
+	uar = array_index_nospec(uar, vdev->num_uars);
+	if (READ_ONCE(vdev->uar_owner[uar]) != ctx)
 		return -EINVAL;
 	this_cpu_inc(vdev->stats->kicks);
 	if (vdev->soft)
-		vdev->soft->kick(vdev->pdev, hw, VHCA_KICK_SLOT(arg));
+		vdev->soft->kick(vdev->soft, uar, VHCA_KICK_SLOT(arg));
 	return 0;
-}
-
-static long vhca_kick(struct vhca_ctx *ctx, unsigned long arg)
-{
-	int idx = srcu_read_lock(&ctx->vdev->srcu);
-	long ret = vhca_kick_device(ctx, arg);
-
-	srcu_read_unlock(&ctx->vdev->srcu, idx);
-	return ret;
 }
 
 static long vhca_unlocked_ioctl(struct file *file, unsigned int cmd,

@@ -13,7 +13,7 @@
  *   vhca_ctx.bar_lock	a fault on a page of the BAR against its disappearance
  *   vhca_dev.list_lock	the list of contexts and their async event queues, for those
  *			who broadcast
- *   vhca_event_queue.lock
+ *   vhca_event_queue.wait.lock
  * The raw locks of the admin queue and of the EQs are innermost; they are taken
  * in hard interrupt context.
  */
@@ -51,6 +51,7 @@ static_assert(PAGE_SIZE == VHCA_PAGE_SIZE);
 #define VHCA_ADMIN_SHIFT	6
 #define VHCA_ADMIN_ENTRIES	BIT(VHCA_ADMIN_SHIFT)
 #define VHCA_EQ_SHIFT		12
+#define VHCA_EQ_BATCH		64
 #define VHCA_MAX_COMP_EQS	32
 #define VHCA_MAX_DEVICES	64
 #define VHCA_TIMEOUT		(60 * HZ)	/* for the device to answer */
@@ -189,6 +190,10 @@ struct vhca_dev {
 	struct mutex xrc_lock;		/* @qps, @domains and what is in them */
 	struct list_head domains;
 
+	/* Who may kick which; written by who allocates and frees, compared by kicks. */
+	struct vhca_ctx **uar_owner;
+	u32 num_uars;
+
 	struct srcu_struct srcu;
 	bool dead;			/* set once; see vhca_dead() */
 	bool disassociated;		/* under @ctx_lock */
@@ -264,11 +269,10 @@ struct vhca_port_news {
  */
 struct vhca_event_queue {
 	struct kref ref;
-	spinlock_t lock;		/* @pending, @closed, and the events' */
+	wait_queue_head_t wait;		/* its lock: @pending, @closed, and the events' */
 	struct list_head pending;
 	bool closed;			/* nothing more is coming */
 	bool comp;			/* completion channel, else async */
-	wait_queue_head_t wait;
 	struct fasync_struct *fasync;
 	struct vhca_ctx *ctx;		/* valid while the file is open */
 	struct list_head node;		/* in the context: under its lock */
@@ -315,8 +319,7 @@ struct vhca_ctx {
 };
 
 struct vhca_uar {
-	u32 number;			/* in the file */
-	u32 hw;				/* on the device */
+	u32 hw;				/* its number; no two files share one */
 	struct vhca_buf *dbr;
 	bool gone;			/* under bar_lock: maps to the dummy */
 	DECLARE_BITMAP(slots, VHCA_UAR_SLOTS);

@@ -44,6 +44,40 @@ static inline int vhca_pin_for_reading(unsigned long addr, int n,
 }
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+/*
+ * A page that a file system writes back is locked for as long as it likes, and would be
+ * waited for when it is unpinned. Anonymous and shared memory is in files, if at all, that
+ * nobody writes back.
+ */
+static inline bool vhca_is_of_file(struct page *page)
+{
+	page = compound_head(page);
+	return READ_ONCE(page->mapping) && !PageSwapBacked(page) && !PageHuge(page);
+}
+
+static inline int vhca_pin_for_writing(unsigned long addr, int n,
+				       struct page **pages)
+{
+	int ret = pin_user_pages_fast(addr, n, FOLL_LONGTERM | FOLL_WRITE, pages);
+	int i;
+
+	for (i = 0; i < ret; i++) {
+		if (!vhca_is_of_file(pages[i]))
+			continue;
+		unpin_user_pages(pages, ret);
+		return -EFAULT;
+	}
+	return ret;
+}
+#else
+static inline int vhca_pin_for_writing(unsigned long addr, int n,
+				       struct page **pages)
+{
+	return pin_user_pages_fast(addr, n, FOLL_LONGTERM | FOLL_WRITE, pages);
+}
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define dma_buf_map_attachment_unlocked		dma_buf_map_attachment
 #define dma_buf_unmap_attachment_unlocked	dma_buf_unmap_attachment

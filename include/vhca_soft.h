@@ -26,12 +26,14 @@ struct pci_dev;
  *	page is the user's; a slot that is out of range or has no object is
  *	ignored.
  *
- * Both may be called until the driver's remove callback returns.
+ * @registers may be called until the driver's remove callback returns, @kick as long as
+ * @owner is held, and so long this structure stays: a kick for a function that was removed
+ * or reset finds no object.
  */
 struct vhca_soft_ops {
 	struct module *owner;
 	void (*registers)(struct pci_dev *pdev);
-	void (*kick)(struct pci_dev *pdev, u32 uar, u32 slot);
+	void (*kick)(const struct vhca_soft_ops *soft, u32 uar, u32 slot);
 };
 
 #endif

@@ -197,7 +197,7 @@ VHCA_ASSERT_AT(struct vhca_query_pkey, rsvd, 10);
 
 /**
  * struct vhca_alloc_uar - VHCA_IOC_ALLOC_UAR
- * @uar: out: number of the UAR in this file.
+ * @uar: out: number of the UAR, which no UAR of another file has.
  * @rsvd: zero.
  * @uar_offset: out: mmap offset of the UAR page (VHCA_UAR_PAGE_SIZE bytes).
  * @dbr_offset: out: mmap offset of its DBR page (VHCA_UAR_PAGE_SIZE bytes).
