@@ -114,6 +114,15 @@ static void vhca_admin_give_up(struct vhca_dev *vdev,
 	raw_spin_unlock_irqrestore(&adm->lock, flags);
 }
 
+/* Will it never answer? It failed, or was reset because it did not answer somebody else. */
+static bool vhca_admin_hopeless(struct vhca_dev *vdev)
+{
+	u32 status = vhca_read(vdev, VHCA_REG_STATUS);
+
+	return status & VHCA_STATUS_FATAL ||
+	       (vhca_dead(vdev) && !(status & VHCA_STATUS_READY));
+}
+
 /*
  * The ring is looked at also without an interrupt: before EQ 0 exists nothing
  * else does, and later it makes a masked vector a delay and not a failure.
@@ -127,8 +136,7 @@ static int vhca_admin_wait(struct vhca_dev *vdev, struct vhca_cmd_wait *wait)
 		vhca_admin_poll(vdev);
 		if (wait_for_completion_timeout(&wait->completion, slice))
 			return 0;
-		if (time_after(jiffies, deadline) ||
-		    vhca_read(vdev, VHCA_REG_STATUS) & VHCA_STATUS_FATAL)
+		if (time_after(jiffies, deadline) || vhca_admin_hopeless(vdev))
 			break;
 	}
 	vhca_admin_give_up(vdev, wait);

@@ -88,10 +88,11 @@ static int vhca_cq_insert(struct vhca_ctx *ctx, struct vhca_cq *cq,
 	if (ret)
 		return ret;
 	/*
-	 * What a former CQ of this number left in the EQ is not for this one:
+	 * What a former CQ of this number left in the EQs is not for this one:
 	 * take it out while nothing is found under the number.
 	 */
 	vhca_eq_poll(cq->eq);
+	vhca_eq_poll(&ctx->vdev->eqs[0]);
 
 	ret = vhca_offset_add(ctx, cq->buf);
 	if (ret)

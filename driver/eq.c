@@ -68,6 +68,10 @@ static bool vhca_eq_consume(struct vhca_eq *eq)
 		dma_rmb();
 		vhca_eq_dispatch(eq, eqe);
 		eq->ci++;
+		/* Room for others, however long this goes on; not armed until it ends. */
+		if (!(eq->ci % VHCA_EQ_BATCH))
+			vhca_write(eq->vdev, VHCA_REG_EQ_DB(eq->eqn),
+				   eq->ci & VHCA_EQ_DB_CI_MASK);
 	}
 	return eq->ci != ci;
 }

@@ -121,12 +121,11 @@ static int vhca_mr_create(struct vhca_ctx *ctx, struct vhca_mr *mr, u32 pd,
 	ret = vhca_mr_cmd(ctx, mr, mem);
 	if (ret)
 		return ret;
-	/* Fails for a new key only: in another's place there is nothing to allocate. */
-	ret = xa_err(xa_store(&ctx->mrs, mr->key, mr, GFP_KERNEL_ACCOUNT));
-	if (ret) {
-		vhca_cmd_undo(ctx->vdev, VHCA_CMD_DESTROY_MKEY, mr->key);
-		return ret;
-	}
+	/*
+	 * There is no way back: somebody who guessed the key may have bound a window to the
+	 * region, so that it cannot be destroyed.
+	 */
+	xa_store(&ctx->mrs, mr->key, mr, GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
 	mr->pd->users++;
 	return 0;
 }

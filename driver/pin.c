@@ -73,8 +73,7 @@ int vhca_pin(unsigned long addr, unsigned long n, bool write, struct page **page
 	int ret;
 
 	if (write)
-		ret = pin_user_pages_fast(addr, n, FOLL_LONGTERM | FOLL_WRITE,
-					  pages);
+		ret = vhca_pin_for_writing(addr, n, pages);
 	else
 		ret = vhca_pin_for_reading(addr, n, pages);
 	if (ret == -EFAULT)
