@@ -343,9 +343,10 @@ static int cm_resolve(struct cm_id *id)
 static int cm_bind_for(struct cm_id *id, const void *src, const struct sockaddr_storage *dst)
 {
 	struct sockaddr_storage any = { .ss_family = dst->ss_family };
+	sa_family_t family = ((const struct sockaddr *)src)->sa_family;
 
-	if (((const struct sockaddr *)src)->sa_family)
-		return cm_bind_addr(id, src);
+	if (family)
+		return family == dst->ss_family ? cm_bind_addr(id, src) : -EINVAL;
 	if (dst->ss_family == AF_INET6)
 		cm_in6(&any)->sin6_scope_id = cm_in6(dst)->sin6_scope_id;
 	else if (dst->ss_family == AF_IB)

@@ -115,6 +115,7 @@ enum cm_state {
  * @path: to the peer, if @has_path.
  * @port_node: among those that have a port of the same hash.
  * @port_ps: the port space of that port; 0: it has none.
+ * @events: those that were not read, but its groups'.
  * @events_reported: events that were read.
  * @backlog: requests that a listener's channel still has room for.
  * @mcasts: cm_mcast.of_id.
@@ -163,6 +164,7 @@ struct cm_id {
 	struct hlist_node port_node;
 	u16 port_ps;
 
+	struct list_head events;
 	u32 events_reported;
 	u32 backlog;
 	struct list_head mcasts;
@@ -200,6 +202,7 @@ struct cm_id {
  * @id: the id.
  * @handle: the number that user space names it by.
  * @uid: user space's own name of it.
+ * @events: those that were not read.
  * @events_reported: events that were read.
  */
 struct cm_mcast {
@@ -207,12 +210,14 @@ struct cm_mcast {
 	struct cm_id *id;
 	u32 handle;
 	u64 uid;
+	struct list_head events;
 	u32 events_reported;
 };
 
 /**
  * struct cm_event - an event that was not read
  * @node: in cm_file.events.
+ * @of_owner: in cm_mcast.events if it is a group's, else in cm_id.events.
  * @id: whose it is; of a request: the listener.
  * @child: of a request: the id that it made, whose @request this is; else NULL.
  * @mcast: whose it is, or NULL.
@@ -220,6 +225,7 @@ struct cm_mcast {
  */
 struct cm_event {
 	struct list_head node;
+	struct list_head of_owner;
 	struct cm_id *id;
 	struct cm_id *child;
 	struct cm_mcast *mcast;

@@ -41,6 +41,7 @@ static struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type t
 
 static void cm_event_queue(struct cm_event *ev)
 {
+	list_add_tail(&ev->of_owner, ev->mcast ? &ev->mcast->events : &ev->id->events);
 	list_add_tail(&ev->node, &ev->id->file->events);
 	wake_up_interruptible_poll(&ev->id->file->wait, EPOLLIN | EPOLLRDNORM);
 }
@@ -173,6 +174,7 @@ static void cm_event_free(struct cm_event *ev)
 {
 	if (ev->child)
 		ev->child->request = NULL;
+	list_del(&ev->of_owner);
 	list_del(&ev->node);
 	cm_events--;
 	kfree(ev);
@@ -193,15 +195,11 @@ void cm_events_purge(struct cm_id *id)
 		id->request->id->backlog++;
 		cm_event_free(id->request);
 	}
-again:
-	list_for_each_entry(ev, &id->file->events, node) {
-		if (ev->id != id)
-			continue;
+	while ((ev = list_first_entry_or_null(&id->events, struct cm_event, of_owner))) {
 		if (ev->child)
 			cm_id_destroy(ev->child);
 		else
 			cm_event_free(ev);
-		goto again;
 	}
 }
 
@@ -210,9 +208,8 @@ void cm_events_purge_mcast(struct cm_mcast *mcast)
 {
 	struct cm_event *ev, *next;
 
-	list_for_each_entry_safe(ev, next, &mcast->id->file->events, node)
-		if (ev->mcast == mcast)
-			cm_event_free(ev);
+	list_for_each_entry_safe(ev, next, &mcast->events, of_owner)
+		cm_event_free(ev);
 }
 
 static void cm_id_move(struct cm_id *id, struct cm_file *to)
@@ -353,8 +350,13 @@ static int cm_release(struct inode *inode, struct file *filp)
 	struct cm_file *file = filp->private_data;
 
 	mutex_lock(&cm_lock);
-	while (!list_empty(&file->ids))
+	while (!list_empty(&file->ids)) {
 		cm_id_destroy(list_first_entry(&file->ids, struct cm_id, of_file));
+		/* There may be many, and others wait. */
+		mutex_unlock(&cm_lock);
+		cond_resched();
+		mutex_lock(&cm_lock);
+	}
 	cm_files--;
 	mutex_unlock(&cm_lock);
 	put_net(file->net);

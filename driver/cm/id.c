@@ -50,6 +50,7 @@ static void cm_id_init(struct cm_id *id, struct cm_file *file, struct net *net)
 	id->net = get_net(net);
 	INIT_LIST_HEAD(&id->of_fn);
 	INIT_LIST_HEAD(&id->mcasts);
+	INIT_LIST_HEAD(&id->events);
 	INIT_HLIST_NODE(&id->remote_node);
 	INIT_DELAYED_WORK(&id->timer, cm_timer_work);
 	id->local_psn = get_random_u32() & 0xffffff;

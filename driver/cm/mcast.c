@@ -110,6 +110,7 @@ static struct cm_mcast *cm_mcast_new(struct cm_id *id, u64 uid)
 		return NULL;
 	mcast->id = id;
 	mcast->uid = uid;
+	INIT_LIST_HEAD(&mcast->events);
 	if (xa_alloc(&cm_mcasts, &mcast->handle, mcast, xa_limit_31b, GFP_KERNEL_ACCOUNT)) {
 		kfree(mcast);
 		return NULL;

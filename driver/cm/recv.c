@@ -42,6 +42,14 @@ static void cm_recv_rej(struct cm_id *id, const struct cm_msg *msg)
 		cm_conn_end(id);
 		cm_event_post(id, RDMA_CM_EVENT_REJECTED, msg->reason, msg);
 		break;
+	/* The peer went before it had our RTU. */
+	case CM_ESTABLISHED:
+		cm_event_post(id, RDMA_CM_EVENT_REJECTED, msg->reason, msg);
+		cm_conn_timewait(id);
+		break;
+	case CM_DREQ_SENT:
+		cm_conn_closed(id, 0);
+		break;
 	default:
 		break;
 	}
@@ -88,6 +96,7 @@ static void cm_recv_dreq(struct cm_id *id, const struct cm_msg *msg)
 {
 	switch (id->state) {
 	case CM_REP_SENT:
+	case CM_REP_RCVD:
 	case CM_ESTABLISHED:
 		cm_answered(id);
 		id->state = CM_DREQ_RCVD;
