@@ -77,6 +77,9 @@ static inline void vhca_barrier_consumed(void)
  * doorbell, then kick_needed: pairs with the device's full barrier between its
  *	store of kick_needed and its last look at the doorbells;
  * rq_pi, then rq_watch: pairs with that between rq_watch and rq_pi;
+ * tell, then the SQ's lock: pairs with that between its unlock and the look at tell, in
+ *	vhca_qp_kick() and vhca_qp_tell();
+ * tell taken back, then rq_pi: pairs with that between rq_pi and tell, in tell_watcher();
  * arm word, then the next CQE's owner: pairs with that between the CQE and the
  *	arm word.
  */

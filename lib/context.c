@@ -74,9 +74,15 @@ static int ask_kernel(struct vhca_context *ctx)
 	return 0;
 }
 
-/* On success the descriptor is the context's. */
-/* Options of queues, off unless the environment says otherwise. */
-static uint8_t options(void)
+/* Options are off unless the environment says otherwise. */
+static bool option(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && !strcmp(value, "1");
+}
+
+static uint8_t qp_options(void)
 {
 	static const struct {
 		const char *name;
@@ -89,15 +95,13 @@ static uint8_t options(void)
 	uint8_t flags = 0;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(known); i++) {
-		const char *value = getenv(known[i].name);
-
-		if (value && !strcmp(value, "1"))
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		if (option(known[i].name))
 			flags |= known[i].flag;
-	}
 	return flags;
 }
 
+/* On success the descriptor is the context's. */
 static struct ibv_context *context_new(struct ibv_device *device, int cmd_fd)
 {
 	struct vhca_context *ctx;
@@ -109,7 +113,8 @@ static struct ibv_context *context_new(struct ibv_device *device, int cmd_fd)
 		return NULL;
 	ibv = &ctx->vctx.context;
 	ibv->cmd_fd = cmd_fd;
-	ctx->qp_flags = options();
+	ctx->qp_flags = qp_options();
+	ctx->single_threaded = option("VHCA_SINGLE_THREADED");
 	err = ask_kernel(ctx);
 	if (err) {
 		free(ctx);

@@ -113,13 +113,15 @@ static size_t ring_size(uint32_t cqe)
 	return sizeof(struct vhca_cqe) << vhca_log2_up(cqe);
 }
 
-static int cq_ask_buf(struct vhca_cq *cq, const struct ibv_cq_init_attr_ex *attr)
+static int cq_ask_buf(struct vhca_context *ctx, struct vhca_cq *cq,
+		      const struct ibv_cq_init_attr_ex *attr)
 {
 	int err = vhca_buf_ask(&cq->buf, cq_domain(attr), ring_size(attr->cqe),
 			       VHCA_RESOURCE_CQ);
 
-	cq->lock.single = vhca_buf_single(&cq->buf) ||
+	cq->lock.single = vhca_buf_single(&cq->buf, ctx) ||
 			  cq_flags(attr) & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	cq->arm_lock.single = cq->lock.single;
 	return err;
 }
 
@@ -138,7 +140,7 @@ static struct vhca_cq *cq_create(struct ibv_context *context,
 	err = vhca_slot_alloc(to_vctx(context), &cq->slot);
 	if (err)
 		goto err_free;
-	err = cq_ask_buf(cq, attr);
+	err = cq_ask_buf(to_vctx(context), cq, attr);
 	if (err)
 		goto err_slot;
 	/* Before the CQ exists: a channel must not go while a CQ may use it. */
@@ -207,7 +209,7 @@ struct ibv_cq_ex *vhca_create_cq_ex(struct ibv_context *context,
 }
 
 /*
- * The CQ's lock is held, so that nobody polls. The new ring is memory that is here
+ * The CQ's locks are held, so that nobody polls or arms. The new ring is memory that is here
  * already: were it the kernel's, mapping it could fail when there is no way back.
  */
 static int cq_resize(struct vhca_cq *cq, uint32_t cqe, struct vhca_buf *buf)
@@ -245,7 +247,9 @@ VHCA_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	err = vhca_buf_own(&buf, ring_size((uint32_t)cqe));
 	if (!err) {
 		vhca_lock(&cq->lock);
+		vhca_lock(&cq->arm_lock);
 		err = cq_resize(cq, (uint32_t)cqe, &buf);
+		vhca_unlock(&cq->arm_lock);
 		vhca_unlock(&cq->lock);
 	}
 	/* The old one, or the new one that did not do. */
@@ -301,15 +305,12 @@ static void cqe_move(struct vhca_cq *cq, uint32_t to, uint32_t from)
 }
 
 /* How far the device has come: the first index whose CQE is not there yet. */
-static uint32_t cq_find_producer(struct vhca_cq *cq)
+static uint32_t cq_find_producer(const struct vhca_cq *cq)
 {
-	uint32_t ci = cq->ci;
-	uint32_t pi;
+	uint32_t pi = cq->ci;
 
-	while (cq->ci - ci <= cq->mask && vhca_cq_peek(cq))
-		cq->ci++;
-	pi = cq->ci;
-	cq->ci = ci;
+	while (pi - cq->ci <= cq->mask && vhca_cq_look(cq, pi))
+		pi++;
 	return pi;
 }
 
@@ -342,22 +343,24 @@ static void cqe_drop(const struct vhca_cqe *cqe, struct vhca_srq *srq)
  */
 void vhca_cq_clean(struct vhca_cq *cq, const struct vhca_qp *qp, struct vhca_srq *srq)
 {
-	uint32_t from, to;
+	uint32_t pi, from, to;
 
 	vhca_lock(&cq->lock);
-	from = cq_find_producer(cq);
-	for (to = from; from != cq->ci; ) {
+	pi = cq_find_producer(cq);
+	for (from = to = pi; from != cq->ci; ) {
 		from--;
 		if (cqe_is_of(cqe_at(cq, from), qp, srq)) {
 			cqe_drop(cqe_at(cq, from), srq);
 			continue;
 		}
 		to--;
-		if (to != from)
-			cqe_move(cq, to, from);
+		if (to == from)
+			continue;
+		cqe_move(cq, to, from);
+		__atomic_store_n(&cq->moved, pi, __ATOMIC_RELAXED);
 	}
 	if (to != cq->ci) {
-		cq->ci = to;
+		vhca_cq_advance(cq, to);
 		vhca_cq_consumed(cq);
 	}
 	if (cq->last_qp == qp)

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * device.c: the list of devices, from /sys/class/vhca.
+ *
+ * A device is the same object in each list, as long as it is there: librdmacm and others
+ * compare pointers to tell which devices have come and gone.
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,6 +21,10 @@
 /* Both are in the library's ABI, though in no public header. */
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
+/* Those that the last scan found, a reference each. */
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vhca_device *known;
 
 /* "vhca" and a number, and nothing else, or -1. */
 static int name_to_index(const char *name)
@@ -63,6 +71,7 @@ static struct vhca_device *device_new(const char *class_path, int index)
 {
 	struct vhca_device *dev = calloc(1, sizeof(*dev));
 	struct ibv_device *ibv;
+	struct stat st;
 
 	if (!dev)
 		return NULL;
@@ -75,10 +84,11 @@ static struct vhca_device *device_new(const char *class_path, int index)
 	snprintf(ibv->dev_name, sizeof(ibv->dev_name), "vhca%d", index);
 	snprintf(ibv->dev_path, sizeof(ibv->dev_path), "%s/vhca%d", class_path, index);
 	snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "%s/vhca%d", class_path, index);
-	if (read_abi_version(ibv->dev_path) != VHCA_ABI_VERSION) {
+	if (stat(ibv->dev_path, &st) || read_abi_version(ibv->dev_path) != VHCA_ABI_VERSION) {
 		free(dev);
 		return NULL;
 	}
+	dev->inode = st.st_ino;
 	dev->guid = read_guid(ibv->dev_path);
 	return dev;
 }
@@ -94,33 +104,62 @@ void vhca_device_put(struct vhca_device *dev)
 		free(dev);
 }
 
-/* Devices of another ABI version are left out: they cannot be opened. */
+/* One that came after another one had gone has its name, and another directory. */
+static bool is_there(const struct vhca_device *dev)
+{
+	struct stat st;
+
+	return !stat(dev->ibv.dev_path, &st) && st.st_ino == dev->inode;
+}
+
+/* Take the device of that number out of those known, or make it. */
+static struct vhca_device *device_find(const char *class_path, int index)
+{
+	struct vhca_device **link, *dev;
+
+	for (link = &known; *link; link = &(*link)->next) {
+		dev = *link;
+		if (dev->index != index || !is_there(dev))
+			continue;
+		*link = dev->next;
+		return dev;
+	}
+	return device_new(class_path, index);
+}
+
+/* Devices of another ABI version are left out: they cannot be opened. known_lock is held. */
 static int fill_list(struct ibv_device **list, const char *class_path, struct dirent **entries,
 		     int n)
 {
-	struct vhca_device *dev;
+	struct vhca_device *now = NULL, *dev;
 	int i, count = 0;
 
 	for (i = 0; i < n; i++) {
-		dev = device_new(class_path, name_to_index(entries[i]->d_name));
-		if (dev)
-			list[count++] = &dev->ibv;
+		dev = device_find(class_path, name_to_index(entries[i]->d_name));
 		free(entries[i]);
+		if (!dev)
+			continue;
+		dev->next = now;
+		now = dev;
+		vhca_device_get(dev);
+		list[count++] = &dev->ibv;
 	}
+	while (known) {
+		dev = known;
+		known = dev->next;
+		vhca_device_put(dev);
+	}
+	known = now;
 	return count;
 }
 
-VHCA_EXPORT struct ibv_device **ibv_get_device_list(int *num)
+/* What is in @class_path, and how many in *@count; known_lock is held. */
+static struct ibv_device **scan(const char *class_path, int *count)
 {
-	char class_path[IBV_SYSFS_PATH_MAX - IBV_SYSFS_NAME_MAX];
 	struct dirent **entries = NULL;
 	struct ibv_device **list;
-	int count = 0;
 	int n;
 
-	if (num)
-		*num = 0;
-	snprintf(class_path, sizeof(class_path), "%s" CLASS_PATH, ibv_get_sysfs_path());
 	n = scandir(class_path, &entries, select_vhca, by_index);
 	if (n < 0 && errno != ENOENT)
 		return NULL;
@@ -131,9 +170,21 @@ VHCA_EXPORT struct ibv_device **ibv_get_device_list(int *num)
 		free(entries);
 		return NULL;
 	}
-	if (n > 0)
-		count = fill_list(list, class_path, entries, n);
+	*count = fill_list(list, class_path, entries, n);
 	free(entries);
+	return list;
+}
+
+VHCA_EXPORT struct ibv_device **ibv_get_device_list(int *num)
+{
+	char class_path[IBV_SYSFS_PATH_MAX - IBV_SYSFS_NAME_MAX];
+	struct ibv_device **list;
+	int count = 0;
+
+	snprintf(class_path, sizeof(class_path), "%s" CLASS_PATH, ibv_get_sysfs_path());
+	pthread_mutex_lock(&known_lock);
+	list = scan(class_path, &count);
+	pthread_mutex_unlock(&known_lock);
 	if (num)
 		*num = count;
 	return list;

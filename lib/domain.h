@@ -76,10 +76,4 @@ int vhca_buf_map(struct vhca_buf *buf, struct ibv_context *context, uint64_t off
 		 uint64_t size);
 void vhca_buf_release(struct vhca_buf *buf);
 
-/* Does the application promise that the queue is used by one thread at a time? */
-static inline bool vhca_buf_single(const struct vhca_buf *buf)
-{
-	return buf->domain && buf->domain->td;
-}
-
 #endif

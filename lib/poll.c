@@ -16,6 +16,24 @@ _Static_assert((int)VHCA_CQE_RNR_RETRY_EXC_ERR == (int)IBV_WC_RNR_RETRY_EXC_ERR,
 _Static_assert((int)VHCA_CQE_TM_RNDV_INCOMPLETE == (int)IBV_WC_TM_RNDV_INCOMPLETE, "status");
 
 /**
+ * vhca_cq_look - a CQE, when it is there
+ * @cq: CQ, locked, or locked against another ring
+ * @index: of the CQE, not before the consumer index
+ *
+ * Return: the CQE, whose fields may now be read, or NULL.
+ */
+inline struct vhca_cqe *vhca_cq_look(const struct vhca_cq *cq, uint32_t index)
+{
+	struct vhca_cqe *cqe = &cq->ring[index & cq->mask];
+	uint8_t ours = ((index >> cq->shift) & 1) ^ VHCA_CQE_OWNER;
+
+	if ((__atomic_load_n(&cqe->owner, __ATOMIC_RELAXED) & VHCA_CQE_OWNER) != ours)
+		return NULL;
+	vhca_barrier_owner();
+	return cqe;
+}
+
+/**
  * vhca_cq_peek - the next CQE, when there is one
  * @cq: CQ, locked
  *
@@ -23,13 +41,7 @@ _Static_assert((int)VHCA_CQE_TM_RNDV_INCOMPLETE == (int)IBV_WC_TM_RNDV_INCOMPLET
  */
 struct vhca_cqe *vhca_cq_peek(struct vhca_cq *cq)
 {
-	struct vhca_cqe *cqe = &cq->ring[cq->ci & cq->mask];
-	uint8_t ours = ((cq->ci >> cq->shift) & 1) ^ VHCA_CQE_OWNER;
-
-	if ((__atomic_load_n(&cqe->owner, __ATOMIC_RELAXED) & VHCA_CQE_OWNER) != ours)
-		return NULL;
-	vhca_barrier_owner();
-	return cqe;
+	return vhca_cq_look(cq, cq->ci);
 }
 
 /* Give the slots of all CQEs up to the consumer index back to the device. */
@@ -127,7 +139,8 @@ static int retire_srq(struct vhca_context *ctx, const struct vhca_cqe *cqe,
  *
  * Return: 0, or EIO for a CQE that belongs to no queue of this context.
  */
-int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_retired *out)
+inline int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe,
+			   struct vhca_retired *out)
 {
 	struct vhca_qp *qp;
 
@@ -191,14 +204,14 @@ static void fill_wc(struct ibv_wc *wc, const struct vhca_cqe *cqe,
 	wc->dlid_path_bits = 0;
 }
 
-int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+/* Take CQEs; there is one. */
+static __attribute__((noinline)) int take_cqes(struct vhca_cq *cq, int num_entries,
+					       struct ibv_wc *wc)
 {
-	struct vhca_cq *cq = to_vcq(ibcq);
 	struct vhca_retired retired;
 	struct vhca_cqe *cqe;
 	int n, err = 0;
 
-	vhca_lock(&cq->lock);
 	for (n = 0; n < num_entries; n++) {
 		cqe = vhca_cq_peek(cq);
 		if (!cqe)
@@ -207,10 +220,22 @@ int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		if (err)
 			break;
 		fill_wc(&wc[n], cqe, &retired);
-		cq->ci++;
+		vhca_cq_advance(cq, cq->ci + 1);
 	}
 	if (n)
 		vhca_cq_consumed(cq);
-	vhca_unlock(&cq->lock);
 	return n || !err ? n : -err;
+}
+
+int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct vhca_cq *cq = to_vcq(ibcq);
+	int n = 0;
+
+	/* Most polls of a poller find nothing: for those all the rest is out of the way. */
+	vhca_lock(&cq->lock);
+	if (vhca_cq_peek(cq))
+		n = take_cqes(cq, num_entries, wc);
+	vhca_unlock(&cq->lock);
+	return n;
 }

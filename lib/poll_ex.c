@@ -27,7 +27,7 @@ static int take_cqe(struct vhca_cq *cq)
 	cq->current_opcode = retired.opcode;
 	cq->current = cqe;
 	/* The device gets the slot back at the end: the CQE is still read. */
-	cq->ci++;
+	vhca_cq_advance(cq, cq->ci + 1);
 	return 0;
 }
 

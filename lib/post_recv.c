@@ -52,6 +52,34 @@ static void publish(struct vhca_qp *qp)
 	__atomic_store_n(&dbr->rq_pi, htobe32(qp->rq.pi & 0xffff), __ATOMIC_RELAXED);
 }
 
+/**
+ * vhca_qp_tell - ring the doorbell for receives
+ * @qp: QP with an SQ
+ *
+ * Doorbells are stored under the SQ's lock. Who holds it may be this thread, between
+ * ibv_wr_start() and ibv_wr_complete(), so that it is not waited for: its holder finds
+ * the wish when he has given it back.
+ *
+ * Return: 0, or EIO when the device is gone.
+ */
+int vhca_qp_tell(struct vhca_qp *qp)
+{
+	struct vhca_lock *lock = &qp->sq.lock;
+
+	__atomic_store_n(&qp->tell, true, __ATOMIC_RELAXED);
+	vhca_barrier_full();
+	do {
+		if (!lock->single && !vhca_trylock(lock))
+			return 0;
+		__atomic_store_n(&qp->tell, false, __ATOMIC_RELAXED);
+		vhca_barrier_full();
+		vhca_qp_doorbell(qp);
+		vhca_unlock(lock);
+		vhca_barrier_full();
+	} while (__atomic_load_n(&qp->tell, __ATOMIC_RELAXED));
+	return vhca_kick_if_needed(qp->ibv.context, &qp->slot);
+}
+
 /*
  * The device finds receive WQEs by the record when a message comes. Only while
  * it flushes does it want to be told: it set rq_watch, then looked at rq_pi; we
@@ -64,10 +92,7 @@ static int tell_watcher(struct vhca_qp *qp)
 	vhca_barrier_full();
 	if (__builtin_expect(!__atomic_load_n(&dbr->rq_watch, __ATOMIC_RELAXED), 1))
 		return 0;
-	vhca_lock(&qp->sq.lock);
-	vhca_qp_doorbell(qp);
-	vhca_unlock(&qp->sq.lock);
-	return vhca_slot_kick(qp->ibv.context, &qp->slot);
+	return vhca_qp_tell(qp);
 }
 
 int vhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)

@@ -166,8 +166,9 @@ static int post_one(struct vhca_qp *qp, const struct ibv_send_wr *wr, enum ibv_m
 		return EINVAL;
 	dest = vhca_wqe_begin(&wqe, sq);
 	err = sq->dest_segs ? build_dest(qp, dest, wr) : 0;
+	/* The one that most WRs need is no call. */
 	if (!err)
-		err = op->build(&wqe, wr);
+		err = op->build == build_payload ? build_payload(&wqe, wr) : op->build(&wqe, wr);
 	if (err)
 		return err;
 	vhca_wqe_finish(&wqe, qp, op->opcode, op->wc_opcode, wr->wr_id, wr->send_flags,
@@ -225,7 +226,7 @@ static const struct vhca_slot *bf_store(struct vhca_qp *qp, uint32_t from)
  * could hide newer ones, or an index be announced before its record and then
  * not once more.
  */
-void vhca_qp_doorbell(struct vhca_qp *qp)
+inline void vhca_qp_doorbell(struct vhca_qp *qp)
 {
 	const struct vhca_qp_dbr *dbr = qp->slot.record;
 	uint64_t rq_pi = be32toh(__atomic_load_n(&dbr->rq_pi, __ATOMIC_RELAXED));
@@ -244,7 +245,7 @@ void vhca_qp_doorbell(struct vhca_qp *qp)
  *
  * Return: the slot that is to be kicked without the lock.
  */
-const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from)
+inline const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from)
 {
 	struct vhca_qp_dbr *dbr = qp->slot.record;
 
@@ -269,7 +270,7 @@ int vhca_post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 		    enum ibv_mw_type type)
 {
 	struct vhca_qp *qp = to_vqp(ibqp);
-	const struct vhca_slot *slot = &qp->slot;
+	const struct vhca_slot *slot = NULL;
 	struct ibv_send_wr *first = wr;
 	uint32_t from;
 	int err = 0;
@@ -291,7 +292,7 @@ int vhca_post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 
 	if (err)
 		*bad_wr = wr;
-	if (wr != first && vhca_slot_kick(ibqp->context, slot)) {
+	if (vhca_qp_kick(qp, slot)) {
 		/* The device is gone: none of them runs. */
 		*bad_wr = first;
 		return EIO;

@@ -358,8 +358,8 @@ static int qp_prepare(struct vhca_qp *qp, struct vhca_context *ctx, struct ibv_p
 		slots_free(qp, ctx);
 		return err;
 	}
-	qp->sq.lock.single = vhca_buf_single(&qp->buf);
-	qp->rq.lock.single = vhca_buf_single(&qp->buf);
+	qp->sq.lock.single = vhca_buf_single(&qp->buf, ctx);
+	qp->rq.lock.single = vhca_buf_single(&qp->buf, ctx);
 	return 0;
 }
 

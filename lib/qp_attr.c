@@ -17,6 +17,7 @@ static void qp_reset(struct vhca_qp *qp)
 	qp->sq.pi = 0;
 	qp->sq.posted = 0;
 	qp->sq.done = 0;
+	__atomic_store_n(&qp->tell, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&dbr->rq_pi, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&dbr->sq_pi, 0, __ATOMIC_RELAXED);
 	vhca_unlock(&qp->sq.lock);
@@ -120,6 +121,9 @@ VHCA_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int
 	if (reset)
 		qp_silence(qp);
 	err = vhca_ioctl(ibqp->context, VHCA_IOC_MODIFY_QP, &cmd);
+	/* There was no reset: a receive that met the silence is told of. */
+	if (err && reset)
+		vhca_qp_kick(qp, NULL);
 	if (err)
 		return err;
 	if (attr_mask & IBV_QP_STATE)
@@ -168,11 +172,15 @@ static void fill_init_attr(const struct vhca_qp *qp, struct ibv_qp_init_attr *in
 	vhca_qp_report_cap(qp, &init->cap);
 }
 
-/* All attributes are returned, whichever the mask asks for. */
+/*
+ * All attributes are returned, whichever the mask asks for. The state is what posting goes
+ * by: one that another thread has changed meanwhile is newer than the kernel's answer.
+ */
 VHCA_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 			     struct ibv_qp_init_attr *init_attr)
 {
 	struct vhca_modify_qp cmd = { .qpn = ibqp->qp_num };
+	enum ibv_qp_state state = __atomic_load_n(&ibqp->state, __ATOMIC_RELAXED);
 	struct vhca_qp *qp = to_vqp(ibqp);
 	int err;
 
@@ -183,7 +191,8 @@ VHCA_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int 
 	attr_from_kernel(attr, &cmd.attr);
 	vhca_qp_report_cap(qp, &attr->cap);
 	fill_init_attr(qp, init_attr);
-	__atomic_store_n(&ibqp->state, attr->qp_state, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&ibqp->state, &state, attr->qp_state, false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return 0;
 }
 

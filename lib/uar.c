@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "vhca_verbs.h"
 
@@ -13,6 +14,7 @@
  * @page: mapped UAR page.
  * @dbr: mapped page of records.
  * @number: the kernel's.
+ * @owner: the process that has it mapped; a child does not inherit that.
  * @used: a bit a slot; the head counts as used.
  */
 struct vhca_uar {
@@ -20,6 +22,7 @@ struct vhca_uar {
 	char *page;
 	char *dbr;
 	uint32_t number;
+	pid_t owner;
 	uint64_t used;
 };
 
@@ -70,6 +73,7 @@ static int uar_add(struct vhca_context *ctx)
 	if (err)
 		goto err_uar;
 	uar->number = cmd.uar;
+	uar->owner = getpid();
 	uar->used = (1ull << VHCA_UAR_FIRST_SLOT) - 1;
 	uar->next = ctx->uars;
 	ctx->uars = uar;
@@ -157,7 +161,17 @@ uint32_t vhca_slot_uar(const struct vhca_slot *slot)
 	return slot->uar->number;
 }
 
-/* The file may be another process's, too, and live on. */
+static void uar_unmap(struct vhca_context *ctx, const struct vhca_uar *uar)
+{
+	munmap(uar->page, VHCA_UAR_PAGE_SIZE);
+	munmap(uar->dbr, VHCA_UAR_PAGE_SIZE);
+	uar_free_in_kernel(&ctx->vctx.context, uar->number);
+}
+
+/*
+ * The file may be another process's, too, and live on. A child that closes what it has
+ * got of its parent leaves the UARs to that one.
+ */
 void vhca_uar_free_all(struct vhca_context *ctx)
 {
 	struct vhca_uar *uar = ctx->uars;
@@ -165,9 +179,8 @@ void vhca_uar_free_all(struct vhca_context *ctx)
 	while (uar) {
 		struct vhca_uar *next = uar->next;
 
-		munmap(uar->page, VHCA_UAR_PAGE_SIZE);
-		munmap(uar->dbr, VHCA_UAR_PAGE_SIZE);
-		uar_free_in_kernel(&ctx->vctx.context, uar->number);
+		if (uar->owner == getpid())
+			uar_unmap(ctx, uar);
 		free(uar);
 		uar = next;
 	}

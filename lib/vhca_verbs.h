@@ -32,11 +32,15 @@
  * @ibv: what the application sees.
  * @provider_ops: NULL. Vendor libraries that ask whether a device is one of
  *	theirs compare the pointer behind struct ibv_device with their own.
- * @refs: device lists and contexts that refer to it.
+ * @next: of those that the last scan found.
+ * @inode: of its directory in sysfs.
+ * @refs: device lists and contexts that refer to it, and that it is known.
  */
 struct vhca_device {
 	struct ibv_device ibv;
 	const void *provider_ops;
+	struct vhca_device *next;
+	ino_t inode;
 	uint32_t refs;
 	int index;
 	__be64 guid;
@@ -88,6 +92,7 @@ struct vhca_num_table {
  *	never meets the CQEs of its former owner. Taken before a CQ's lock, which
  *	is taken before an SRQ's.
  * @qp_flags: VHCA_QP_F_* that QPs get by options of the environment.
+ * @single_threaded: the environment promises that no queue is used by two threads at once.
  * @qps: QPs by number, but those that only receive for SRQs (XRC_RECV). Read by
  *	pollers under their CQ's lock; see vhca_num_del().
  * @srqs: SRQs by number, in the same way.
@@ -96,6 +101,7 @@ struct vhca_context {
 	struct verbs_context vctx;
 	struct vhca_query_device caps;
 	uint8_t qp_flags;
+	bool single_threaded;
 	uint32_t async;
 	pthread_mutex_t uar_lock;
 	struct vhca_uar *uars;
@@ -132,13 +138,17 @@ struct vhca_ah {
  * struct vhca_cq - completion queue
  * @ibv: what the application sees.
  * @ex: the same, extended, for ibv_create_cq_ex().
- * @lock: protects @ci, @armed, @last_qp, the records and the doorbell.
+ * @lock: protects @ci, @last_qp and the record of @ci. Extended polling keeps it from
+ *	start to end.
+ * @arm_lock: protects @armed, its record and the doorbell. With both locks, in that
+ *	order, the ring is another one.
  * @ring: the CQEs.
  * @mask: their number less one; a power of two less one.
  * @shift: log2 of their number.
  * @ci: CQEs consumed.
  * @armed: last arm word stored, host byte order.
  * @arm_sn: sequence number for the next arm; set by each event read.
+ * @moved: CQEs before this one are not where the device wrote them, see arm_mode().
  * @current: extended polling: the CQE being read.
  * @current_opcode: and its opcode.
  */
@@ -158,8 +168,10 @@ struct vhca_cq {
 	struct vhca_cqe *ring;
 	struct vhca_qp *last_qp;
 	struct vhca_slot slot;
+	struct vhca_lock arm_lock;
 	uint32_t armed;
 	uint32_t arm_sn;
+	uint32_t moved;
 	const struct vhca_cqe *current;
 	enum ibv_wc_opcode current_opcode;
 };
@@ -277,6 +289,7 @@ struct vhca_srq {
  *	are the next two.
  * @bf_next: the next WQE goes there, and not to the line of @slot.
  * @bf_used: it holds a WQE.
+ * @tell: whoever gives the SQ's lock back is to ring the doorbell; see vhca_qp_tell().
  */
 struct vhca_qp {
 	union {
@@ -290,6 +303,7 @@ struct vhca_qp {
 	uint8_t flags;
 	bool bf_next;
 	bool bf_used;
+	bool tell;
 	struct vhca_slot slot;
 	struct vhca_slot bf;
 	struct vhca_sq sq __attribute__((aligned(64)));
@@ -299,6 +313,12 @@ struct vhca_qp {
 static inline struct vhca_context *to_vctx(struct ibv_context *ibv)
 {
 	return container_of(ibv, struct vhca_context, vctx.context);
+}
+
+/* Does the application promise that a queue is used by one thread at a time? */
+static inline bool vhca_buf_single(const struct vhca_buf *buf, const struct vhca_context *ctx)
+{
+	return ctx->single_threaded || (buf->domain && buf->domain->td);
 }
 
 static inline struct vhca_device *to_vdev(struct ibv_device *ibv)
@@ -381,6 +401,14 @@ static inline void vhca_slot_ring(struct vhca_slot *slot, uint64_t value)
 	__atomic_store_n(slot->doorbell, htobe64(value), __ATOMIC_RELAXED);
 }
 
+/* Behind a full barrier: kick when the device is not watching. */
+static inline int vhca_kick_if_needed(struct ibv_context *ctx, const struct vhca_slot *slot)
+{
+	if (__builtin_expect(!__atomic_load_n(slot->kick_needed, __ATOMIC_RELAXED), 1))
+		return 0;
+	return ioctl(ctx->cmd_fd, VHCA_IOC_KICK, slot->kick_arg) ? errno : 0;
+}
+
 /**
  * vhca_slot_kick - tell the device of a doorbell when it is not watching
  * @ctx: the context
@@ -394,9 +422,7 @@ static inline void vhca_slot_ring(struct vhca_slot *slot, uint64_t value)
 static inline int vhca_slot_kick(struct ibv_context *ctx, const struct vhca_slot *slot)
 {
 	vhca_barrier_full();
-	if (__builtin_expect(!__atomic_load_n(slot->kick_needed, __ATOMIC_RELAXED), 1))
-		return 0;
-	return ioctl(ctx->cmd_fd, VHCA_IOC_KICK, slot->kick_arg) ? errno : 0;
+	return vhca_kick_if_needed(ctx, slot);
 }
 
 /* query.c */
@@ -448,6 +474,7 @@ static inline uint32_t vhca_cqe_flags(const struct vhca_cqe *cqe)
 }
 
 /* poll.c: the CQ's lock is held, but for vhca_poll_cq() */
+struct vhca_cqe *vhca_cq_look(const struct vhca_cq *cq, uint32_t index);
 struct vhca_cqe *vhca_cq_peek(struct vhca_cq *cq);
 int vhca_cqe_retire(struct vhca_cq *cq, const struct vhca_cqe *cqe, struct vhca_retired *out);
 enum ibv_wc_status vhca_cqe_status(const struct vhca_cqe *cqe);
@@ -455,6 +482,21 @@ unsigned int vhca_cqe_wc_flags(const struct vhca_cqe *cqe);
 __be32 vhca_cqe_imm(const struct vhca_cqe *cqe);
 uint8_t vhca_cqe_sl(const struct vhca_cqe *cqe);
 void vhca_cq_consumed(struct vhca_cq *cq);
+
+/*
+ * Those who arm read the consumer index without the lock under which it is stored. Where
+ * CQEs were moved, that is stored before; the two pair.
+ */
+static inline uint32_t vhca_cq_ci(const struct vhca_cq *cq)
+{
+	return __atomic_load_n(&cq->ci, __ATOMIC_ACQUIRE);
+}
+
+static inline void vhca_cq_advance(struct vhca_cq *cq, uint32_t ci)
+{
+	__atomic_store_n(&cq->ci, ci, __ATOMIC_RELEASE);
+}
+
 int vhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 
 /* poll_ex.c */
@@ -509,8 +551,28 @@ uint32_t vhca_send_dest_segs(enum ibv_qp_type type);
 uint32_t vhca_send_head_size(enum ibv_qp_type type);
 uint32_t vhca_send_wqe_size(enum ibv_qp_type type, uint32_t max_sge, uint32_t max_inline);
 void vhca_qp_doorbell(struct vhca_qp *qp);
+int vhca_qp_tell(struct vhca_qp *qp);
 void vhca_qp_silence(struct vhca_qp *qp);
 const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from);
+
+/**
+ * vhca_qp_kick - after the SQ's lock was given back
+ * @qp: QP; when the last of its WRs completes in here it may be destroyed, so nothing of it
+ *	is looked at behind the kick
+ * @slot: what vhca_sq_publish() returned, or NULL when nothing was
+ *
+ * Return: 0, or EIO when the device is gone.
+ */
+static inline int vhca_qp_kick(struct vhca_qp *qp, const struct vhca_slot *slot)
+{
+	struct ibv_context *ctx = qp->ibv.context;
+	int err = 0;
+
+	vhca_barrier_full();
+	if (__builtin_expect(__atomic_load_n(&qp->tell, __ATOMIC_RELAXED), 0))
+		err = vhca_qp_tell(qp);
+	return slot ? vhca_kick_if_needed(ctx, slot) ?: err : err;
+}
 
 static inline bool vhca_may_send(const struct vhca_qp *qp)
 {

@@ -362,7 +362,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	else if (qp->sq.pi != wr->pi)
 		slot = vhca_sq_publish(qp, wr->pi);
 	vhca_unlock(&qp->sq.lock);
-	return slot ? vhca_slot_kick(qp->ibv.context, slot) : err;
+	return vhca_qp_kick(qp, slot) ?: err;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
@@ -371,6 +371,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 
 	wr_undo(qp);
 	vhca_unlock(&qp->sq.lock);
+	vhca_qp_kick(qp, NULL);
 }
 
 static uint64_t ops_of_type(enum ibv_qp_type type)
