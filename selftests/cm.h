@@ -35,6 +35,7 @@
 #define CM_SIDR_REP_DATA 136
 
 /* Reasons of a rejection, of InfiniBand's specification. */
+#define CM_REJ_TIMEOUT		4
 #define CM_REJ_NO_SERVICE	8
 #define CM_REJ_CONSUMER		28
 #define CM_SIDR_NO_SERVICE	1

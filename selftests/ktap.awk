@@ -7,13 +7,20 @@
 #   done TEST                   tests that ended
 #   open TEST                   the test that was running when the output ended
 #   failed WHAT                 what failed
+#   said TEXT                   what it said last, a line of it
+#   late TEST                   no time was left for it
 #   figure N WHAT               sum of what tests say as "# figure: N WHAT"
 # -v config=NAME -v result=FILE
 
-function fail(what)
+# The words of a failure: 20 lines at most, and none from before the last result.
+function fail(what,    i)
 {
 	failed++
 	bad[++nbad] = config ": " test ": " what
+	said[++nsaid] = bad[nbad]
+	for (i = lines - 20 > last ? lines - 20 : last; i < lines; i++)
+		said[++nsaid] = "    " line[i + 1]
+	last = lines
 }
 
 function finish(ok, skip, why,    i)
@@ -43,7 +50,7 @@ function finish(ok, skip, why,    i)
 
 /^# selftests: vhca: / {
 	test = $4
-	passed = seconds = failed = skipped = plan = lines = 0
+	passed = seconds = failed = skipped = plan = lines = last = 0
 	next
 }
 
@@ -58,6 +65,8 @@ test == "" { next }
 	line[++lines] = $0
 	why = $0
 	sub(/^.* # /, "", why)
+	if (why == "SKIP no time left")
+		late[++nlate] = config ": " test
 	finish($1 == "ok", / # SKIP/, why)
 	next
 }
@@ -71,6 +80,7 @@ test == "" { next }
 }
 /^# 1\.\.[0-9]+/ { plan = substr($2, 4) + 0 }
 /^# ok [0-9]+/ {
+	last = lines
 	if (/# SKIP/)
 		skipped++
 	else
@@ -99,4 +109,8 @@ END {
 		print "figure " figure[what] " " what >result
 	for (i = 1; i <= nbad; i++)
 		print "failed " bad[i] >result
+	for (i = 1; i <= nsaid; i++)
+		print "said " said[i] >result
+	for (i = 1; i <= nlate; i++)
+		print "late " late[i] >result
 }

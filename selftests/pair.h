@@ -321,14 +321,15 @@ static inline int qp_to_rtr(struct ibv_qp *qp, const struct pair_opts *opts,
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-static inline int qp_to_rts(struct ibv_qp *qp, const struct pair_opts *opts)
+/* The first request is to have that PSN. */
+static inline int qp_to_rts_at(struct ibv_qp *qp, const struct pair_opts *opts, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = opts->timeout,
 		.retry_cnt = opts->retry_cnt,
 		.rnr_retry = opts->rnr_retry,
-		.sq_psn = qp->qp_num & 0xffffff,
+		.sq_psn = psn & 0xffffff,
 		.max_rd_atomic = opts->rd_atomic,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
@@ -338,6 +339,11 @@ static inline int qp_to_rts(struct ibv_qp *qp, const struct pair_opts *opts)
 	if (asks(qp) || answers(qp))
 		mask |= IBV_QP_TIMEOUT;
 	return ibv_modify_qp(qp, &attr, mask);
+}
+
+static inline int qp_to_rts(struct ibv_qp *qp, const struct pair_opts *opts)
+{
+	return qp_to_rts_at(qp, opts, qp->qp_num);
 }
 
 static inline int qp_to(struct ibv_qp *qp, enum ibv_qp_state state)

@@ -61,12 +61,13 @@ static inline void caches_read(struct caches *c)
 
 /*
  * The kernel keeps the descriptions of what it has mapped for itself and unmapped again
- * for later, thousands of them, and kmemleak its own of each: their caches say nothing.
+ * for later, thousands of them, kmemleak its own of each, and debug objects a pool whose
+ * size goes up and down: their caches say nothing.
  */
 static inline bool is_lazy(const char *cache)
 {
 	static const char * const lazy[] = {
-		"vmap_area", "kmemleak_object", "kmemleak_scan_area",
+		"vmap_area", "kmemleak_object", "kmemleak_scan_area", "debug_objects_cache",
 	};
 	unsigned int i;
 

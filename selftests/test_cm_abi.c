@@ -16,15 +16,20 @@
 
 #include "cm.h"
 #include "harness.h"
+#include "raw.h"
 
 #define NOBODY		0x7fffff00	/* no id has this number */
 #define UID		0x1122334455667788ull
 #define CONNECT_REQUEST	4		/* events, as in <rdma/rdma_cma.h> */
 #define ADDR_RESOLVED	0
+#define ADDR_ERROR	1
 #define ROUTE_RESOLVED	2
 #define DISCONNECTED	10
 #define CONNECT_RESPONSE 5
+#define REJECTED	8
 #define ESTABLISHED	9
+#define MULTICAST_JOIN	12
+#define TIMEWAIT_EXIT	15
 
 static uint64_t ptr(const void *p)
 {
@@ -115,6 +120,35 @@ static int resolve_ip(int fd, uint32_t id, union cm_addr to)
 
 	memcpy(&cmd.dst_addr, &to, sizeof(cmd.dst_addr));
 	return CMD(fd, RESOLVE_IP, cmd, 0);
+}
+
+static int resolve_addr_from(int fd, uint32_t id, union cm_addr from, union cm_addr to)
+{
+	struct rdma_ucm_resolve_addr cmd = {
+		.id = id, .timeout_ms = 2000, .src_size = size_of(&from), .dst_size = size_of(&to),
+	};
+
+	memcpy(&cmd.src_addr, &from, sizeof(from));
+	memcpy(&cmd.dst_addr, &to, sizeof(to));
+	return CMD(fd, RESOLVE_ADDR, cmd, 0);
+}
+
+static int resolve_ip_from(int fd, uint32_t id, union cm_addr from, union cm_addr to)
+{
+	struct rdma_ucm_resolve_ip cmd = { .id = id, .timeout_ms = 2000 };
+
+	memcpy(&cmd.src_addr, &from, sizeof(cmd.src_addr));
+	memcpy(&cmd.dst_addr, &to, sizeof(cmd.dst_addr));
+	return CMD(fd, RESOLVE_IP, cmd, 0);
+}
+
+/* To an address for documentation, of RFC 5737: the id stays bound, and has an ADDR_ERROR. */
+static int resolve_nobody(int fd, uint32_t id)
+{
+	union cm_addr far = { .in.sin_family = AF_INET, .in.sin_port = htons(7471) };
+
+	inet_pton(AF_INET, "203.0.113.1", &far.in.sin_addr);
+	return resolve_addr(fd, id, far);
 }
 
 static int resolve_route(int fd, uint32_t id, uint32_t ms)
@@ -831,6 +865,30 @@ TEST_F(abi, families_do_not_mix)
 	EXPECT_EQ(0, listen_for(self->other_fd, self->other, 1));
 }
 
+/* Nothing of a command that is refused stays: the id has no port, the port no id. */
+TEST_F(abi, a_source_of_another_family_binds_nothing)
+{
+	union cm_addr four = self->addr, six = cm_address(AF_INET6, ntohs(four.in.sin_port));
+	int fd = self->fd;
+	uint32_t id = self->id;
+
+	if (on_reference())
+		SKIP(return, "it binds the id");
+	ASSERT_EQ(0, destroy(self->other_fd, self->other));
+	EXPECT_EQ(-EINVAL, resolve_addr_from(fd, id, four, six));
+	EXPECT_EQ(0, port_of(fd, id));
+	EXPECT_EQ(-EINVAL, resolve_addr_from(fd, id, six, four));
+	EXPECT_EQ(0, port_of(fd, id));
+	EXPECT_EQ(-EINVAL, resolve_ip_from(fd, id, four, six));
+	EXPECT_EQ(-EINVAL, resolve_ip_from(fd, id, six, four));
+	EXPECT_EQ(0, port_of(fd, id));
+	EXPECT_FALSE(readable(fd, 0));
+	ASSERT_EQ(0, create(self->other_fd, RDMA_PS_TCP, &self->other));
+	EXPECT_EQ(0, bind_at(self->other_fd, self->other, four));
+	EXPECT_EQ(0, resolve_addr_from(fd, id, cm_address(AF_INET, 0), four));
+	expect(_metadata, fd, ADDR_RESOLVED, id);
+}
+
 TEST_F(abi, a_port_that_is_taken_is_in_use)
 {
 	uint32_t udp;
@@ -1005,6 +1063,84 @@ TEST_F(abi, events_go_with_their_id)
 	EXPECT_FALSE(readable(self->fd, 0));
 }
 
+/* How many of a kind there are. What tests before this one have left open goes. */
+static bool there_are(const char *kind, long long n)
+{
+	return wait_until(raw_counter("/sys/kernel/debug/vhca_cm/objects", kind) == n);
+}
+
+TEST_F(abi, events_of_one_id_go_and_those_of_another_stay)
+{
+	uint32_t second;
+
+	if (on_reference())
+		SKIP(return, "it does not count");
+	ASSERT_EQ(0, create(self->fd, RDMA_PS_TCP, &second));
+	ASSERT_EQ(0, resolve_nobody(self->fd, second));
+	ASSERT_EQ(0, resolve_nobody(self->fd, self->id));
+	ASSERT_EQ(0, resolve_addr(self->fd, self->id, self->addr));
+	ASSERT_EQ(0, resolve_addr(self->fd, second, self->addr));
+	ASSERT_EQ(0, resolve_route(self->fd, second, 2000));
+	ASSERT_EQ(0, resolve_route(self->fd, self->id, 2000));
+	EXPECT_TRUE(there_are("events", 6));
+	EXPECT_EQ(0, destroy(self->fd, second));
+	EXPECT_TRUE(there_are("events", 3));
+	expect(_metadata, self->fd, ADDR_ERROR, self->id);
+	expect(_metadata, self->fd, ADDR_RESOLVED, self->id);
+	expect(_metadata, self->fd, ROUTE_RESOLVED, self->id);
+	EXPECT_FALSE(readable(self->fd, 0));
+	EXPECT_EQ(3, destroy(self->fd, self->id));
+}
+
+/* So many that one cannot look at all of them for each that goes. */
+#define UNREAD	20000
+
+/* The id that goes first is the one whose events came last. */
+TEST_F(abi, a_closed_file_takes_its_unread_events_along)
+{
+	uint32_t second;
+	int i;
+
+	if (on_reference())
+		SKIP(return, "it does not count");
+	ASSERT_EQ(0, create(self->fd, RDMA_PS_TCP, &second));
+	for (i = 0; i < UNREAD; i++)
+		ASSERT_EQ(0, resolve_nobody(self->fd, second));
+	for (i = 0; i < UNREAD; i++)
+		ASSERT_EQ(0, resolve_nobody(self->fd, self->id));
+	EXPECT_TRUE(there_are("events", 2 * UNREAD));
+	EXPECT_TRUE(there_are("ids", 3));
+	EXPECT_TRUE(there_are("files", 2));
+	close(self->fd);
+	self->fd = -1;
+	EXPECT_TRUE(there_are("events", 0));
+	EXPECT_TRUE(there_are("ids", 1));
+	EXPECT_TRUE(there_are("files", 1));
+}
+
+TEST_F(abi, unread_events_move_and_go_with_their_id)
+{
+	uint32_t moved;
+
+	if (on_reference())
+		SKIP(return, "it does not count");
+	ASSERT_EQ(0, create(self->fd, RDMA_PS_UDP, &moved));
+	ASSERT_EQ(0, bind_at(self->fd, moved, cm_address(AF_INET, 0)));
+	ASSERT_EQ(0, resolve_nobody(self->fd, moved));
+	ASSERT_EQ(0, resolve_nobody(self->fd, self->id));
+	ASSERT_LE(0, join(self->fd, moved, RDMA_MC_JOIN_FLAG_FULLMEMBER));
+	EXPECT_TRUE(there_are("events", 3));
+	EXPECT_EQ(0, migrate(self->other_fd, self->fd, moved));
+	EXPECT_TRUE(there_are("events", 3));
+	EXPECT_TRUE(readable(self->other_fd, 0));
+	EXPECT_EQ(0, destroy(self->other_fd, moved));
+	EXPECT_FALSE(readable(self->other_fd, 0));
+	EXPECT_TRUE(there_are("events", 1));
+	EXPECT_TRUE(there_are("multicasts", 0));
+	expect(_metadata, self->fd, ADDR_ERROR, self->id);
+	EXPECT_FALSE(readable(self->fd, 0));
+}
+
 TEST_F(abi, a_file_without_events_can_be_left_at_once)
 {
 	struct rdma_ucm_event_resp event;
@@ -1147,6 +1283,63 @@ TEST_F(abi, a_connection_is_its_files)
 }
 
 /*
+ * Who accepted has heard of its peer by data, and has a connection; who asked has not
+ * confirmed it. The number of the former is returned.
+ */
+static uint32_t half_established(struct __test_metadata *_metadata, FIXTURE_DATA(abi) * self)
+{
+	uint32_t asked = ask(_metadata, self);
+
+	ASSERT_EQ(0, do_accept(self->other_fd, asked, UID));
+	expect(_metadata, self->fd, CONNECT_RESPONSE, self->id);
+	ASSERT_EQ(0, notify(self->other_fd, asked));
+	expect(_metadata, self->other_fd, ESTABLISHED, asked);
+	return asked;
+}
+
+TEST_F(abi, a_wish_to_part_reaches_who_has_not_confirmed)
+{
+	uint32_t asked;
+
+	if (on_reference())
+		SKIP(return, "it is not told");
+	asked = half_established(_metadata, self);
+	ASSERT_EQ(0, disconnect(self->other_fd, asked));
+	EXPECT_EQ(0, expect(_metadata, self->fd, DISCONNECTED, self->id).status);
+	EXPECT_EQ(-EINVAL, confirm(self->fd, self->id));
+	ASSERT_EQ(0, disconnect(self->fd, self->id));
+	EXPECT_EQ(0, expect(_metadata, self->other_fd, DISCONNECTED, asked).status);
+	expect(_metadata, self->fd, TIMEWAIT_EXIT, self->id);
+	expect(_metadata, self->other_fd, TIMEWAIT_EXIT, asked);
+}
+
+TEST_F(abi, the_end_of_a_peer_reaches_who_has_not_confirmed)
+{
+	uint32_t asked;
+
+	if (on_reference())
+		SKIP(return, "it is not told");
+	asked = half_established(_metadata, self);
+	EXPECT_EQ(1, destroy(self->other_fd, asked));
+	EXPECT_EQ(0, expect(_metadata, self->fd, DISCONNECTED, self->id).status);
+	EXPECT_EQ(-EINVAL, confirm(self->fd, self->id));
+	ASSERT_EQ(0, disconnect(self->fd, self->id));
+	expect(_metadata, self->fd, TIMEWAIT_EXIT, self->id);
+}
+
+TEST_F(abi, the_end_of_who_has_not_confirmed_reaches_its_peer)
+{
+	uint32_t asked = half_established(_metadata, self);
+
+	EXPECT_EQ(3, destroy(self->fd, self->id));
+	EXPECT_EQ(CM_REJ_CONSUMER, expect(_metadata, self->other_fd, REJECTED, asked).status);
+	EXPECT_EQ(0, disconnect(self->other_fd, asked));
+	/* That one does not say when it is over. */
+	if (!on_reference())
+		expect(_metadata, self->other_fd, TIMEWAIT_EXIT, asked);
+}
+
+/*
  * Numbers can be guessed. A request that was accepted before it was read would stay with
  * its listener's old file when the listener moves, and outlive it there.
  */
@@ -1226,6 +1419,19 @@ TEST_F(abi, a_closed_file_ends_its_connections)
 	EXPECT_EQ(-EINVAL, destroy(self->fd, asked));
 }
 
+TEST_F(abi, a_closed_file_rejects_requests_that_were_not_read)
+{
+	request(_metadata, self);
+	close(self->other_fd);
+	self->other_fd = -1;
+	EXPECT_EQ(CM_REJ_CONSUMER, expect(_metadata, self->fd, REJECTED, self->id).status);
+	if (on_reference())
+		return;
+	EXPECT_TRUE(there_are("ids", 1));
+	EXPECT_TRUE(there_are("connections", 0));
+	EXPECT_TRUE(there_are("events", 0));
+}
+
 TEST_F(abi, memberships_are_their_files)
 {
 	struct rdma_ucm_event_resp event;
@@ -1249,6 +1455,36 @@ TEST_F(abi, memberships_are_their_files)
 	/* The id counts the events of its memberships. */
 	EXPECT_EQ(1, destroy(self->fd, id));
 	EXPECT_EQ(-ENOENT, leave(self->fd, mc));
+	EXPECT_FALSE(readable(self->fd, 0));
+}
+
+#define GROUPS	4
+
+TEST_F(abi, a_group_that_is_left_takes_its_event_along)
+{
+	int mc[GROUPS], i;
+	uint32_t id;
+
+	if (on_reference())
+		SKIP(return, "it does not count");
+	ASSERT_EQ(0, create(self->fd, RDMA_PS_UDP, &id));
+	ASSERT_EQ(0, bind_at(self->fd, id, cm_address(AF_INET, 0)));
+	for (i = 0; i < GROUPS; i++) {
+		mc[i] = join(self->fd, id, RDMA_MC_JOIN_FLAG_FULLMEMBER);
+		ASSERT_LE(0, mc[i]);
+		ASSERT_EQ(0, resolve_nobody(self->fd, id));
+	}
+	EXPECT_TRUE(there_are("events", 2 * GROUPS));
+	EXPECT_EQ(0, leave(self->fd, mc[1]));
+	EXPECT_TRUE(there_are("events", 2 * GROUPS - 1));
+	EXPECT_TRUE(there_are("multicasts", GROUPS - 1));
+	expect(_metadata, self->fd, MULTICAST_JOIN, mc[0]);
+	expect(_metadata, self->fd, ADDR_ERROR, id);
+	expect(_metadata, self->fd, ADDR_ERROR, id);
+	expect(_metadata, self->fd, MULTICAST_JOIN, mc[2]);
+	EXPECT_EQ(4, destroy(self->fd, id));
+	EXPECT_TRUE(there_are("events", 0));
+	EXPECT_TRUE(there_are("multicasts", 0));
 	EXPECT_FALSE(readable(self->fd, 0));
 }
 

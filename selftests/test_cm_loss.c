@@ -11,7 +11,6 @@
 #define FEW_RETRIES	3
 #define SOME		3
 #define ALL		1000
-#define CM_REJ_TIMEOUT	4
 
 /* The next messages of a type are lost. */
 static bool drop(const char *type, unsigned int n)
@@ -218,6 +217,50 @@ TEST_F(loss, a_server_that_has_heard_of_its_peer_need_not_wait)
 	EXPECT_EQ(-1, rdma_notify(self->server->id, IBV_EVENT_COMM_EST));
 	EXPECT_EQ(EISCONN, errno);
 	EXPECT_TRUE(cm_quiet(self->server));
+}
+
+/* The client has a connection, and the server does not hear so. */
+static void establish_unheard(struct __test_metadata *_metadata, struct cm *cm)
+{
+	ASSERT_TRUE(drop("RTU", ALL));
+	cm_ask(_metadata, cm);
+	cm_qp(_metadata, cm->server.id);
+	ASSERT_EQ(0, cm_accept(cm->server.id, NULL, 0));
+	cm_expect(_metadata, &cm->client, RDMA_CM_EVENT_ESTABLISHED, 0);
+}
+
+TEST_F(loss, a_server_that_ends_unconfirmed_rejects)
+{
+	establish_unheard(_metadata, &self->cm);
+	cm_destroy(_metadata, &self->server->id);
+	cm_expect(_metadata, self->client, RDMA_CM_EVENT_REJECTED, CM_REJ_CONSUMER);
+	EXPECT_EQ(0, rdma_disconnect(self->client->id));
+	cm_expect(_metadata, self->client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	EXPECT_TRUE(cm_quiet(self->client));
+}
+
+/* It has what it wanted, if not from who was asked. */
+TEST_F(loss, who_parts_from_a_server_that_ends_unconfirmed_has_parted)
+{
+	establish_unheard(_metadata, &self->cm);
+	ASSERT_TRUE(drop("DREQ", ALL));
+	ASSERT_EQ(0, rdma_disconnect(self->client->id));
+	cm_destroy(_metadata, &self->server->id);
+	cm_expect(_metadata, self->client, RDMA_CM_EVENT_DISCONNECTED, 0);
+	cm_expect(_metadata, self->client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	EXPECT_TRUE(cm_quiet(self->client));
+}
+
+/* The server is not told that its client thinks: it would wait longer. */
+TEST_F(loss, a_connection_that_is_never_confirmed_is_given_up)
+{
+	ASSERT_TRUE(drop("MRA", ALL));
+	establish_unheard(_metadata, &self->cm);
+	cm_expect(_metadata, self->server, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	cm_expect(_metadata, self->client, RDMA_CM_EVENT_REJECTED, CM_REJ_TIMEOUT);
+	cm_expect(_metadata, self->client, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	EXPECT_TRUE(cm_quiet(self->server));
+	EXPECT_TRUE(cm_quiet(self->client));
 }
 
 TEST_F(loss, an_unknown_type_cannot_be_lost)

@@ -34,10 +34,12 @@ FIXTURE_TEARDOWN(ex)
 #define WC_ALL	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
 		 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
-static struct ibv_cq_ex *make_cq(struct ibv_context *ctx, uint64_t wc_flags, uint32_t flags)
+static struct ibv_cq_ex *make_cq(struct ibv_context *ctx, struct ibv_comp_channel *channel,
+				 uint64_t wc_flags, uint32_t flags)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 64,
+		.channel = channel,
 		.wc_flags = wc_flags,
 		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 		.flags = flags,
@@ -52,7 +54,7 @@ static void use(struct __test_metadata *_metadata, struct bed *bed, uint64_t wc_
 {
 	ASSERT_EQ(0, ibv_destroy_qp(bed->b->qp));
 	ASSERT_EQ(0, ibv_destroy_cq(bed->b->rcq));
-	bed->cq = make_cq(bed->b->ctx, wc_flags, flags);
+	bed->cq = make_cq(bed->b->ctx, bed->b->channel, wc_flags, flags);
 	ASSERT_NE(NULL, bed->cq);
 	bed->b->rcq = ibv_cq_ex_to_cq(bed->cq);
 	ASSERT_EQ((void *)bed->cq, (void *)bed->b->rcq);
@@ -102,11 +104,11 @@ TEST_F(ex, what_is_not_supported_is_refused)
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		errno = 0;
-		EXPECT_EQ(NULL, make_cq(self->bed.a->ctx, bad[i], 0));
+		EXPECT_EQ(NULL, make_cq(self->bed.a->ctx, NULL, bad[i], 0));
 		EXPECT_EQ(EOPNOTSUPP, errno);
 	}
 	errno = 0;
-	EXPECT_EQ(NULL, make_cq(self->bed.a->ctx, 0, 1 << 5));
+	EXPECT_EQ(NULL, make_cq(self->bed.a->ctx, NULL, 0, 1 << 5));
 	EXPECT_EQ(EOPNOTSUPP, errno);
 	errno = 0;
 	EXPECT_EQ(NULL, ibv_create_cq_ex(self->bed.a->ctx, &attr));
@@ -166,6 +168,43 @@ TEST_F(ex, slots_are_given_back_at_the_end_of_each_poll)
 		ASSERT_EQ(IBV_WC_SUCCESS, self->bed.cq->status);
 		ibv_end_poll(self->bed.cq);
 	}
+}
+
+/* From its start to its end a poll has the lock that keeps others from polling. */
+TEST_F_TIMEOUT(ex, a_cq_can_be_armed_while_it_is_polled, 60)
+{
+	struct bed *bed = &self->bed;
+	int i;
+
+	bed->b->channel = ibv_create_comp_channel(bed->b->ctx);
+	ASSERT_NE(NULL, bed->b->channel);
+	use(_metadata, bed, 0, 0);
+	for (i = 0; i < 9; i++) {	/* more than the arm's sequence numbers */
+		send_imm(_metadata, bed, 1);
+		ASSERT_EQ(0, start(bed->cq));
+		ASSERT_EQ(0, ibv_req_notify_cq(bed->b->rcq, 0));
+		ASSERT_EQ(ENOENT, ibv_next_poll(bed->cq));
+		ibv_end_poll(bed->cq);
+		ASSERT_FALSE(readable(bed->b->channel->fd, 0));
+		send_imm(_metadata, bed, 1);
+		ASSERT_EQ(bed->b->rcq, comp_event(bed->b->channel));
+		ASSERT_EQ(0, start(bed->cq));
+		ibv_end_poll(bed->cq);
+	}
+}
+
+TEST_F_TIMEOUT(ex, an_arm_while_it_is_polled_finds_what_is_still_unread, 60)
+{
+	struct bed *bed = &self->bed;
+
+	bed->b->channel = ibv_create_comp_channel(bed->b->ctx);
+	ASSERT_NE(NULL, bed->b->channel);
+	use(_metadata, bed, 0, 0);
+	send_imm(_metadata, bed, 2);
+	ASSERT_EQ(0, start(bed->cq));
+	ASSERT_EQ(0, ibv_req_notify_cq(bed->b->rcq, 0));
+	EXPECT_EQ(bed->b->rcq, comp_event(bed->b->channel));
+	ibv_end_poll(bed->cq);
 }
 
 TEST_F(ex, an_error_is_read_as_such)

@@ -431,32 +431,55 @@ TEST_F(rc, queues_of_a_thread_domain_carry_traffic)
 }
 
 /* With a lock, the second call of the one thread would wait for itself. */
-TEST_F(rc, a_single_threaded_cq_has_no_lock)
+static void poll_in_a_poll(struct __test_metadata *_metadata, struct pair *p, uint32_t flags)
 {
+	struct end *a = &p->end[0], *b = &p->end[1];
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = 100,
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
-		.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+		.flags = flags,
 	};
 	struct ibv_poll_cq_attr poll_attr = {};
-	struct ibv_cq_ex *cq = ibv_create_cq_ex(self->a->ctx, &attr);
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(a->ctx, &attr);
 
 	ASSERT_NE(NULL, cq);
-	ASSERT_EQ(0, ibv_destroy_qp(self->a->qp));
-	ASSERT_EQ(0, ibv_destroy_cq(self->a->scq));
-	self->a->scq = ibv_cq_ex_to_cq(cq);
-	self->a->qp = make_qp(self->a->pd, self->a->scq, self->a->rcq, &self->p.opts, NULL);
-	ASSERT_NE(NULL, self->a->qp);
-	ASSERT_EQ(0, qp_to(self->b->qp, IBV_QPS_RESET));
-	pair_connect(_metadata, &self->p);
-	ASSERT_EQ(0, post_recv(self->b, 2, 0, 10));
-	ASSERT_EQ(0, post_send(self->a, 1, 0, 10, IBV_SEND_SIGNALED));
-	expect_wc(_metadata, self->b->rcq, 2, IBV_WC_SUCCESS);
+	ASSERT_EQ(0, ibv_destroy_qp(a->qp));
+	ASSERT_EQ(0, ibv_destroy_cq(a->scq));
+	a->scq = ibv_cq_ex_to_cq(cq);
+	a->qp = make_qp(a->pd, a->scq, a->rcq, &p->opts, NULL);
+	ASSERT_NE(NULL, a->qp);
+	ASSERT_EQ(0, qp_to(b->qp, IBV_QPS_RESET));
+	pair_connect(_metadata, p);
+	ASSERT_EQ(0, post_recv(b, 2, 0, 10));
+	ASSERT_EQ(0, post_send(a, 1, 0, 10, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, b->rcq, 2, IBV_WC_SUCCESS);
 	ASSERT_TRUE(wait_until(!ibv_start_poll(cq, &poll_attr)));
-	EXPECT_TRUE(cq_empty(self->a->scq));
+	EXPECT_TRUE(cq_empty(a->scq));
 	EXPECT_EQ(1, cq->wr_id);
 	ibv_end_poll(cq);
+}
+
+TEST_F(rc, a_single_threaded_cq_has_no_lock)
+{
+	poll_in_a_poll(_metadata, &self->p, IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+}
+
+/* A list that was begun holds the lock of the send queue, if there is one. */
+TEST_F(rc, in_a_program_that_promises_one_thread_no_queue_has_a_lock)
+{
+	struct pair_opts opts = self->p.opts;
+	struct ibv_qp_ex *qpx;
+
+	setenv("VHCA_SINGLE_THREADED", "1", 1);
+	opts.send_ops = IBV_QP_EX_WITH_SEND;
+	reopen(_metadata, &self->p, opts);
+	unsetenv("VHCA_SINGLE_THREADED");
+	qpx = ibv_qp_to_qp_ex(self->a->qp);
+	ibv_wr_start(qpx);
+	ibv_wr_start(qpx);
+	ibv_wr_abort(qpx);
+	poll_in_a_poll(_metadata, &self->p, 0);
 }
 
 TEST_HARNESS_MAIN

@@ -252,6 +252,26 @@ TEST_F(act, a_lost_request_is_sent_again)
 	EXPECT_TRUE(cq_empty(self->b->rcq));
 }
 
+/* With one retry a request may be lost, and another one after an answer. */
+TEST_F(act, a_receiver_that_is_not_ready_has_answered)
+{
+	long long naks = device_counter(0, "rnr_naks");
+	int id;
+
+	self->p.opts.retry_cnt = 1;
+	self->p.opts.timeout = 8;
+	pair_reconnect(_metadata, &self->p);
+	ASSERT_LT(0, plan(0, "qp=%u nth=1 lose request", self->aqp));
+	ASSERT_EQ(0, post_send(self->a, 1, 0, 64, IBV_SEND_SIGNALED));
+	ASSERT_TRUE(wait_until(device_counter(0, "rnr_naks") > naks));
+	id = plan(0, "qp=%u nth=1 lose request", self->aqp);
+	ASSERT_LT(0, id);
+	ASSERT_TRUE(wait_until(rule_hits(0, id) == 1));
+	ASSERT_EQ(0, post_recv(self->b, 2, 0, 64));
+	expect_wc(_metadata, self->a->scq, 1, IBV_WC_SUCCESS);
+	expect_wc(_metadata, self->b->rcq, 2, IBV_WC_SUCCESS);
+}
+
 /* Of a long message each request, once. */
 static void lose_responses(struct __test_metadata *_metadata, uint32_t qpn)
 {

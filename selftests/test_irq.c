@@ -3,6 +3,7 @@
  * MSI-X as the kernel sees it: where a vector's handler runs, what a
  * mask holds back, and that every count agrees with every other.
  */
+#include "cpu.h"
 #include "raw.h"
 
 #include "harness.h"
@@ -163,15 +164,6 @@ TEST_F(irq, every_vector_has_an_interrupt_of_the_device_by_its_name)
 
 /* Context and CPU, by the kernel's own trace */
 
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 static int effective_affinity(int irq)
 {
 	char path[64];
@@ -250,7 +242,7 @@ TEST_F(irq, handlers_run_in_hard_interrupt_context_where_smp_affinity_says)
 		before = proc_interrupts(self->irq);
 		ASSERT_EQ(0, trace_start(self->irq));
 		for (sender = 0; sender < cpus; sender++) {
-			pin(sender);
+			stay_on(0, sender);
 			for (i = 0; i < 5; i++)
 				ASSERT_EQ(0, fire_and_read(&self->bed));
 		}
@@ -267,7 +259,7 @@ TEST_F(irq, a_vector_that_may_go_anywhere_goes_where_its_message_is_sent)
 
 	ASSERT_EQ(0, set_affinity_list(self->irq, 0, cpus - 1));
 	for (cpu = 0; cpu < cpus; cpu++) {
-		pin(cpu);
+		stay_on(0, cpu);
 		/* What was under way elsewhere. */
 		ASSERT_EQ(0, fire_and_read(&self->bed));
 		before = proc_interrupts(self->irq);

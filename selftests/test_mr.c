@@ -158,6 +158,41 @@ TEST_F(mr, a_file_that_is_open_read_only_is_eacces_for_write_access)
 	EXPECT_EQ(-EACCES, reg(&self->bed.ctx, p, 4096, VHCA_ACCESS_LOCAL_WRITE));
 }
 
+/* A file system of which the kernel writes back what is mapped, on /mnt. */
+static bool mount_disk(void)
+{
+	return !system("truncate -s 16M /tmp/disk && mkfs.ext4 -q /tmp/disk") &&
+	       !system("modprobe -qa loop ext4; mount -o loop /tmp/disk /mnt 2>/dev/null");
+}
+
+/*
+ * While a page of a file is written back it is locked, which may take as long as its owner
+ * likes: nobody may have to wait for that to give it back.
+ */
+TEST_F(mr, what_a_file_system_writes_back_is_efault_for_write_access)
+{
+	void *p;
+	int fd;
+
+	if (!mount_disk())
+		SKIP(return, "no ext4 here");
+	fd = open("/mnt/file", O_RDWR | O_CREAT, 0600);
+	ASSERT_EQ(0, ftruncate(fd, 8192));
+	p = mmap(NULL, 8192, RW, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	memset(p, 1, 8192);
+	EXPECT_EQ(-EFAULT, reg(&self->bed.ctx, p, 8192, VHCA_ACCESS_LOCAL_WRITE));
+	EXPECT_EQ(0, reg(&self->bed.ctx, p, 8192, 0));
+	munmap(p, 8192);
+	/* What is written to a private mapping is the process's own. */
+	p = mmap(NULL, 8192, RW, MAP_PRIVATE, fd, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	EXPECT_EQ(0, reg(&self->bed.ctx, p, 8192, VHCA_ACCESS_LOCAL_WRITE));
+	munmap(p, 8192);
+	close(fd);
+	EXPECT_EQ(0, system("umount /mnt"));
+}
+
 TEST_F(mr, length_zero_is_a_region_of_no_bytes)
 {
 	EXPECT_EQ(0, reg(&self->bed.ctx, self->bed.mr.addr, 0, 0));

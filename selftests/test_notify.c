@@ -234,6 +234,19 @@ TEST_F(notify, an_arm_with_an_old_consumer_index_fires_at_its_doorbell)
 	EXPECT_EQ(0, raw_cq_event(cq));
 }
 
+/* Who arms has read the index, and others have polled more than a ring since. */
+TEST_F(notify, an_arm_older_than_the_ring_fires_on_the_next_cqe)
+{
+	struct raw_cq *cq = &self->bed.rcq;
+	uint32_t i, arm = raw_arm_word(cq, 1, cq->ci, false);
+
+	for (i = 0; i <= cq->made.cqe; i++)
+		ASSERT_EQ(0, raw_bed_message(&self->bed, 0));
+	raw_store32(&raw_cq_dbr(cq)->arm, arm);
+	ASSERT_EQ(0, raw_bed_message(&self->bed, 0));
+	EXPECT_EQ(0, raw_cq_event(cq));
+}
+
 TEST_F(notify, a_doorbell_on_an_empty_cq_waits_for_the_next_cqe)
 {
 	struct raw_cq *cq = &self->bed.rcq;

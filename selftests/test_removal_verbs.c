@@ -253,4 +253,41 @@ TEST_F(gone, memory_of_the_device_can_be_written)
 	EXPECT_EQ(0, ibv_memcpy_from_dm(bytes, self->dm, 128, sizeof(bytes)));
 }
 
+/* In a list; NULL when it is not there. */
+static struct ibv_device *find_device(struct ibv_device **list)
+{
+	for (; *list; list++)
+		if (!strcmp("vhca1", ibv_get_device_name(*list)))
+			return *list;
+	return NULL;
+}
+
+/* Those who compare devices to see what has come and gone keep the lists meanwhile. */
+TEST(a_device_that_came_back_is_another_object)
+{
+	struct ibv_device **list[4], *dev[4];
+	char bdf[16];
+	int i;
+
+	ASSERT_TRUE(RAW_WAIT(end_refs() == 0));
+	end_bdf(FN, bdf, sizeof(bdf));
+	for (i = 0; i < 4; i++) {
+		if (i == 2)
+			ASSERT_EQ(0, end_driver("unbind", bdf));
+		if (i == 3)
+			ASSERT_EQ(0, end_driver("bind", bdf));
+		list[i] = ibv_get_device_list(NULL);
+		ASSERT_NE(NULL, list[i]);
+		dev[i] = find_device(list[i]);
+	}
+	ASSERT_NE(NULL, dev[0]);
+	EXPECT_EQ(dev[0], dev[1]);
+	EXPECT_EQ(NULL, dev[2]);
+	EXPECT_NE(NULL, dev[3]);
+	EXPECT_NE(dev[0], dev[3]);
+	for (i = 0; i < 4; i++)
+		ibv_free_device_list(list[i]);
+	EXPECT_EQ(0, RAW_CHILD(end_works(FN)));
+}
+
 TEST_HARNESS_MAIN

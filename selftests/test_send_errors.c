@@ -522,6 +522,76 @@ TEST_F(rc, a_cq_overrun_overwrites_nothing_and_is_reported)
 	exchange(_metadata, a, b, 1000, 25);
 }
 
+#define PART		65536			/* what a request carries at most */
+#define PART_PACKETS	(PART / 1024)		/* of the pair's MTU */
+
+/*
+ * A message of two requests, of which the second ends in the middle, by a key of the
+ * sender's. To be begun it needs good keys: one of them goes while it waits for a receive.
+ * The PSN of the second is left in *@psn.
+ */
+static void break_off(struct __test_metadata *_metadata, struct end *a, struct end *b, int fn,
+		      uint32_t *psn)
+{
+	struct ibv_mr *mr = ibv_reg_mr(a->pd, a->buf, a->len, IBV_ACCESS_LOCAL_WRITE);
+	long long naks = device_counter(fn, "rnr_naks");
+	struct ibv_qp_init_attr init;
+	struct ibv_sge sge[2] = {
+		{ (uintptr_t)a->buf, PART + PART / 2, a->mr->lkey },
+		{ (uintptr_t)a->buf, PART / 2, 0 },
+	};
+	struct ibv_qp_attr attr;
+
+	ASSERT_NE(NULL, mr);
+	sge[1].lkey = mr->lkey;
+	ASSERT_EQ(0, post_send_sges(a->qp, 1, sge, 2, IBV_SEND_SIGNALED));
+	ASSERT_TRUE(wait_until(device_counter(fn, "rnr_naks") > naks));
+	ASSERT_EQ(0, ibv_dereg_mr(mr));
+	ASSERT_EQ(0, post_recv(b, 2, 0, 2 * PART));
+	expect_wc(_metadata, a->scq, 1, IBV_WC_LOC_PROT_ERR);
+	ASSERT_EQ(0, ibv_query_qp(a->qp, &attr, IBV_QP_SQ_PSN, &init));
+	*psn = attr.sq_psn;
+}
+
+/*
+ * A sender that begins anew where it broke off goes on with the receive that is open, and
+ * not beyond it: in the ring there are segments of an earlier one behind its own.
+ */
+TEST_F(rc, a_broken_message_that_goes_on_stays_in_its_receive)
+{
+	static const struct slice earlier[4] = {
+		{ 0, 64 }, { 4 * PART, PART }, { 5 * PART, PART }, { 6 * PART, PART },
+	};
+	struct pair_opts opts = self->p.opts;
+	struct end *a = self->a, *b = self->b;
+	struct ibv_wc wc;
+	uint32_t psn, i;
+
+	opts.buf_len = 7 * PART;
+	opts.cap.max_recv_wr = 1;
+	reopen(_metadata, &self->p, opts);
+	ASSERT_EQ(0, post_recv_slices(b, 7, earlier, 4));
+	ASSERT_EQ(0, post_send(a, 8, 0, 10, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, a->scq, 8, IBV_WC_SUCCESS);
+	expect_wc(_metadata, b->rcq, 7, IBV_WC_SUCCESS);
+
+	break_off(_metadata, a, b, variant->peer, &psn);
+	memset(b->buf + 2 * PART, 0xee, 5 * PART);
+	fill(a->buf, 2 * PART, 5);
+	ASSERT_EQ(0, qp_to(a->qp, IBV_QPS_RESET));
+	ASSERT_EQ(0, qp_to_init(a->qp, &opts));
+	ASSERT_EQ(0, qp_to_rtr(a->qp, &opts, b->lid, b->qp->qp_num));
+	ASSERT_EQ(0, qp_to_rts_at(a->qp, &opts, psn - PART_PACKETS));
+	ASSERT_EQ(0, post_send(a, 3, 0, 2 * PART, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, a->scq, 3, IBV_WC_SUCCESS);
+	wc = expect_wc(_metadata, b->rcq, 2, IBV_WC_SUCCESS);
+	EXPECT_EQ(2 * PART, wc.byte_len);
+	EXPECT_EQ(0, memcmp(a->buf + PART, b->buf + PART, PART));
+	for (i = 2 * PART; i < 7 * PART && b->buf[i] == 0xee; i++)
+		;
+	EXPECT_EQ(7 * PART, i);
+}
+
 /* Reset may come at any moment of a long transfer; what follows is not disturbed. */
 TEST_F(rc, reset_in_the_middle_of_a_transfer)
 {

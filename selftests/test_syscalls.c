@@ -4,10 +4,9 @@
  * watching, and at most one kick a post when it is not.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <sched.h>
 #include <sys/sysinfo.h>
 
+#include "cpu.h"
 #include "tracer.h"
 
 #define MESSAGES	100	/* posts in a stretch */
@@ -108,39 +107,6 @@ TEST_F(syscalls, when_the_device_does_not_watch_a_post_is_one_kick_at_most)
 	EXPECT_LT(0, kicks);
 	/* The device was told as often as the tracer saw. */
 	EXPECT_EQ(kicks, device_counter(0, "kicks") - before);
-}
-
-/* The thread that executes function 0's work; 0 when there is none. */
-static pid_t engine_thread(void)
-{
-	char path[64], comm[32];
-	pid_t pid, found = 0;
-	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	FILE *f;
-
-	while (proc && !found && (entry = readdir(proc))) {
-		pid = atoi(entry->d_name);
-		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		f = pid ? fopen(path, "re") : NULL;
-		if (!f)
-			continue;
-		if (fgets(comm, sizeof(comm), f) && !strcmp(comm, "vhca_engine/0\n"))
-			found = pid;
-		fclose(f);
-	}
-	if (proc)
-		closedir(proc);
-	return found;
-}
-
-static int stay_on(pid_t pid, int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(pid, sizeof(set), &set);
 }
 
 /*

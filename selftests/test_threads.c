@@ -5,7 +5,11 @@
  * and every message arrives exactly once.
  */
 #include <pthread.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 
+#include "../uapi/vhca_abi.h"
 #include "rc.h"
 
 #define MESSAGES	4000
@@ -253,6 +257,129 @@ TEST_F(rc, objects_come_and_go_beside_the_traffic_of_others)
 	struct load l = { .a = self->a, .b = self->b };
 
 	run(_metadata, &l, 2, 2, 2);
+}
+
+/*
+ * A query beside modifications
+ */
+
+/**
+ * struct looker - a thread that queries a QP on and on
+ * @held: answers of the kernel that it has got; with each it waits.
+ * @let_go: answers that it may go on with.
+ * @wrong: queries that failed.
+ */
+struct looker {
+	struct ibv_qp *qp;
+	pthread_t id;
+	uint32_t held;
+	uint32_t let_go;
+	uint32_t wrong;
+	bool stop;
+};
+
+static __thread struct looker *looking;
+
+static bool stopped(struct looker *l)
+{
+	return __atomic_load_n(&l->stop, __ATOMIC_ACQUIRE);
+}
+
+static void hold(struct looker *l)
+{
+	uint32_t n = __atomic_add_fetch(&l->held, 1, __ATOMIC_RELEASE);
+
+	while (__atomic_load_n(&l->let_go, __ATOMIC_ACQUIRE) < n && !stopped(l))
+		sched_yield();
+}
+
+/* The library's, too: so the looker is held where it knows what the kernel knew. */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list args;
+	void *arg;
+	int ret;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	ret = syscall(SYS_ioctl, fd, request, arg);
+	if (looking && request == VHCA_IOC_QUERY_QP)
+		hold(looking);
+	return ret;
+}
+
+static void *looker(void *arg)
+{
+	looking = arg;
+	while (!stopped(looking))
+		if (qp_state(looking->qp) == IBV_QPS_UNKNOWN)
+			count(&looking->wrong);
+	return NULL;
+}
+
+static int go(struct ibv_qp *qp, const struct end *e, enum ibv_qp_state to)
+{
+	const struct pair_opts opts = PAIR_DEFAULTS;
+
+	switch (to) {
+	case IBV_QPS_INIT:
+		return qp_to_init(qp, &opts);
+	case IBV_QPS_RTR:
+		return qp_to_rtr(qp, &opts, e->lid, qp->qp_num);
+	case IBV_QPS_RTS:
+		return qp_to_rts(qp, &opts);
+	default:
+		return qp_to(qp, to);
+	}
+}
+
+static bool has_answers(struct looker *l, uint32_t n)
+{
+	return __atomic_load_n(&l->held, __ATOMIC_ACQUIRE) == n;
+}
+
+/* Until the next answer is there: the query that was held is over. */
+static bool stays(struct looker *l, enum ibv_qp_state state)
+{
+	uint64_t end = now_ns() + DEADLINE_NS;
+	uint32_t next = l->let_go + 1;
+	bool there;
+
+	__atomic_store_n(&l->let_go, next, __ATOMIC_RELEASE);
+	do {
+		there = has_answers(l, next + 1);
+		if (__atomic_load_n(&l->qp->state, __ATOMIC_RELAXED) != state)
+			return false;
+	} while (!there && now_ns() < end);
+	return there;
+}
+
+TEST_F(rc, a_query_that_is_overtaken_does_not_set_the_state_back)
+{
+	static const enum ibv_qp_state way[] = {
+		IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_RESET,
+	};
+	struct looker l = { .qp = self->a->qp };
+	unsigned int i, late = 0, refused = 0, back = 0;
+
+	ASSERT_EQ(0, qp_to(l.qp, IBV_QPS_RESET));
+	ASSERT_EQ(0, pthread_create(&l.id, NULL, looker, &l));
+	for (i = 0; i < 100 * ARRAY_SIZE(way) && !(late || refused || back); i++) {
+		enum ibv_qp_state to = way[i % ARRAY_SIZE(way)];
+
+		late = !wait_until(has_answers(&l, i + 1));
+		refused = go(l.qp, self->a, to) != 0;
+		back = l.qp->state != to || !stays(&l, to);
+	}
+	__atomic_store_n(&l.stop, true, __ATOMIC_RELEASE);
+	pthread_join(l.id, NULL);
+	EXPECT_EQ(0u, late);
+	EXPECT_EQ(0u, refused);
+	EXPECT_EQ(0u, back) {
+		TH_LOG("after %u steps", i);
+	}
+	EXPECT_EQ(0u, l.wrong);
 }
 
 TEST_HARNESS_MAIN

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <endian.h>
+#include <rdma/rdma_cma.h>
 #include <sys/resource.h>
 
 #include "pair.h"
@@ -66,6 +67,68 @@ TEST(the_device_list_names_every_function_once)
 	ibv_free_device_list(list);
 }
 
+static void expect_same_devices(struct __test_metadata *_metadata, struct ibv_device **known,
+				int n)
+{
+	struct ibv_device **list;
+	int i, now;
+
+	list = ibv_get_device_list(&now);
+	ASSERT_NE(NULL, list);
+	ASSERT_EQ(n, now);
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(known[i], list[i]);
+	ibv_free_device_list(list);
+}
+
+TEST(a_device_is_the_same_object_in_each_list)
+{
+	struct ibv_device **list, *known[64];
+	struct ibv_context *ctx;
+	int n;
+
+	list = ibv_get_device_list(&n);
+	ASSERT_NE(NULL, list);
+	ASSERT_LT(0, n);
+	ASSERT_GE((int)ARRAY_SIZE(known), n);
+	memcpy(known, list, n * sizeof(*list));
+	expect_same_devices(_metadata, known, n);
+	ctx = ibv_open_device(known[0]);
+	ASSERT_NE(NULL, ctx);
+	ibv_free_device_list(list);
+	expect_same_devices(_metadata, known, n);
+	EXPECT_EQ(known[0], ctx->device);
+	EXPECT_EQ(0, ibv_close_device(ctx));
+	expect_same_devices(_metadata, known, n);
+}
+
+/* To it, a device that is on no list any more is gone, and one that it has not seen is new. */
+TEST(librdmacm_keeps_its_contexts_when_it_looks_for_devices_again)
+{
+	struct ibv_context **first, **second;
+	char memory[4096];
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	int n, again, i;
+
+	first = rdma_get_devices(&n);
+	ASSERT_NE(NULL, first);
+	ASSERT_LT(0, n);
+	pd = ibv_alloc_pd(first[0]);
+	ASSERT_NE(NULL, pd);
+	second = rdma_get_devices(&again);
+	ASSERT_NE(NULL, second);
+	ASSERT_EQ(n, again);
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(first[i], second[i]);
+	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	ASSERT_NE(NULL, mr);
+	EXPECT_EQ(0, ibv_dereg_mr(mr));
+	EXPECT_EQ(0, ibv_dealloc_pd(pd));
+	rdma_free_devices(second);
+	rdma_free_devices(first);
+}
+
 TEST(a_device_stays_good_after_its_list_is_freed_while_it_is_open)
 {
 	struct ibv_context *ctx = open_vhca(_metadata, 0);
@@ -92,6 +155,33 @@ TEST(contexts_of_one_device_are_independent)
 	EXPECT_EQ(0, ibv_query_device(ctx[2], &attr));
 	EXPECT_EQ(0, ibv_dealloc_pd(pd));
 	EXPECT_EQ(0, ibv_close_device(ctx[2]));
+}
+
+/* A CQ that has come and gone leaves a page of doorbells with the context. */
+TEST_F(ctx, a_child_that_closes_the_device_takes_nothing_from_its_parent)
+{
+	struct ibv_cq *cq = ibv_create_cq(self->ctx, 10, NULL, NULL, 0);
+	const struct pair_opts opts = PAIR_DEFAULTS;
+	struct ibv_qp *qp;
+	int status;
+	pid_t pid;
+
+	ASSERT_NE(NULL, cq);
+	ASSERT_EQ(0, ibv_destroy_cq(cq));
+	pid = fork();
+	if (!pid)
+		_exit(ibv_close_device(self->ctx));
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	cq = ibv_create_cq(self->ctx, 10, NULL, NULL, 0);
+	ASSERT_NE(NULL, cq) {
+		TH_LOG("%s", strerror(errno));
+	}
+	qp = make_qp(self->pd, cq, cq, &opts, NULL);
+	ASSERT_NE(NULL, qp);
+	EXPECT_EQ(0, ibv_destroy_qp(qp));
+	EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
 TEST(opening_and_closing_leaves_no_file_open)

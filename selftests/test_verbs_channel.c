@@ -425,6 +425,70 @@ TEST_F(rc, a_solicited_arm_on_a_cq_that_holds_a_solicited_completion)
 	expect_event(_metadata, self->b->channel, self->b->rcq);
 }
 
+/* A QP that is its own peer, with a receive that nobody has polled. */
+static struct ibv_qp *qp_with_a_completion(struct __test_metadata *_metadata, struct end *e)
+{
+	const struct pair_opts opts = PAIR_DEFAULTS;
+	struct ibv_qp *qp = make_qp(e->pd, e->scq, e->rcq, &opts, NULL);
+	struct ibv_sge sge = { (uintptr_t)e->buf, 64, e->mr->lkey };
+
+	ASSERT_NE(NULL, qp);
+	qp_connect(_metadata, qp, &opts, e->lid, qp->qp_num);
+	ASSERT_EQ(0, post_recv_sges(qp, 8, &sge, 1));
+	ASSERT_EQ(0, post_send_sges(qp, 9, &sge, 1, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, e->scq, 9, IBV_WC_SUCCESS);
+	return qp;
+}
+
+/* It moves up over the one of a QP that is destroyed, behind the device's back. */
+TEST_F(rc, a_solicited_arm_on_a_cq_in_which_a_solicited_completion_has_moved)
+{
+	struct end *a = self->a, *b = self->b;
+	struct ibv_qp *other;
+
+	open_with_channels(_metadata, &self->p);
+	message(_metadata, a, b, IBV_SEND_SOLICITED);
+	other = qp_with_a_completion(_metadata, b);
+	ASSERT_EQ(0, ibv_destroy_qp(other));
+	expect_quiet(_metadata, b->channel);
+	ASSERT_EQ(0, ibv_req_notify_cq(b->rcq, 1));
+	expect_event(_metadata, b->channel, b->rcq);
+	expect_wc(_metadata, b->rcq, 2, IBV_WC_SUCCESS);
+	EXPECT_TRUE(cq_empty(b->rcq));
+
+	/* What comes after it is as solicited as it was sent. */
+	ASSERT_EQ(0, ibv_req_notify_cq(b->rcq, 1));
+	message(_metadata, a, b, 0);
+	expect_quiet(_metadata, b->channel);
+	message(_metadata, a, b, IBV_SEND_SOLICITED);
+	expect_event(_metadata, b->channel, b->rcq);
+}
+
+/*
+ * To see whether one of very many is solicited takes time, which is the sender's: then the
+ * arm fires.
+ */
+#define MANY	4096
+
+TEST_F(rc, a_solicited_arm_with_very_many_unread_completions_fires_at_once)
+{
+	struct pair_opts opts = self->p.opts;
+	struct end *a = self->a, *b = self->b;
+	int i;
+
+	opts.channel = true;
+	opts.cqe = 2 * MANY;
+	opts.cap.max_recv_wr = 2 * MANY;
+	reopen(_metadata, &self->p, opts);
+	for (i = 0; i <= MANY; i++) {
+		ASSERT_EQ(0, post_recv(b, i, 0, 1));
+		ASSERT_EQ(0, post_send(a, i, 0, 1, IBV_SEND_SIGNALED));
+		expect_wc(_metadata, a->scq, i, IBV_WC_SUCCESS);
+	}
+	ASSERT_EQ(0, ibv_req_notify_cq(b->rcq, 1));
+	expect_event(_metadata, b->channel, b->rcq);
+}
+
 TEST_F(rc, one_event_covers_many_completions)
 {
 	int i;

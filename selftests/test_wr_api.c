@@ -503,6 +503,63 @@ TEST_F(wr, batches_and_lists_take_turns)
 }
 
 /*
+ * Receives that are posted meanwhile. A QP in error wants a doorbell for each, and the
+ * batch has the lock under which doorbells are rung.
+ */
+#define HANG_S	60
+
+/* Nothing but a first receive tells that the device has come to want doorbells. */
+static void to_error(struct __test_metadata *_metadata, struct end *e)
+{
+	ASSERT_EQ(0, post_recv(e, 1, 0, 64));
+	ASSERT_EQ(0, qp_to(e->qp, IBV_QPS_ERR));
+	expect_wc(_metadata, e->rcq, 1, IBV_WC_WR_FLUSH_ERR);
+	ASSERT_EQ(0, post_recv(e, 2, 0, 64));
+	expect_wc(_metadata, e->rcq, 2, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_F_TIMEOUT(wr, receives_posted_within_a_batch_are_flushed_when_it_is_complete, HANG_S)
+{
+	struct end *a = self->a;
+	int i, n;
+
+	if (variant->type == IBV_QPT_XRC_SEND)
+		SKIP(return, "it has no receives");
+	to_error(_metadata, a);
+	for (n = 0; n < 3; n++) {
+		ibv_wr_start(self->qpx);
+		ASSERT_EQ(0, post_recv(a, 10, 0, 64));
+		build_sends(a, 20, n, IBV_SEND_SIGNALED);
+		ASSERT_EQ(0, post_recv(a, 11, 0, 64));
+		ASSERT_EQ(0, ibv_wr_complete(self->qpx));
+		expect_wc(_metadata, a->rcq, 10, IBV_WC_WR_FLUSH_ERR);
+		expect_wc(_metadata, a->rcq, 11, IBV_WC_WR_FLUSH_ERR);
+		for (i = 0; i < n; i++)
+			expect_wc(_metadata, a->scq, 20 + i, IBV_WC_WR_FLUSH_ERR);
+	}
+}
+
+TEST_F_TIMEOUT(wr, receives_posted_within_a_batch_are_flushed_when_it_is_aborted, HANG_S)
+{
+	struct end *a = self->a;
+	int n;
+
+	if (variant->type == IBV_QPT_XRC_SEND)
+		SKIP(return, "it has no receives");
+	to_error(_metadata, a);
+	for (n = 0; n < 3; n++) {
+		ibv_wr_start(self->qpx);
+		ASSERT_EQ(0, post_recv(a, 10, 0, 64));
+		build_sends(a, 20, n, IBV_SEND_SIGNALED);
+		ASSERT_EQ(0, post_recv(a, 11, 0, 64));
+		ibv_wr_abort(self->qpx);
+		expect_wc(_metadata, a->rcq, 10, IBV_WC_WR_FLUSH_ERR);
+		expect_wc(_metadata, a->rcq, 11, IBV_WC_WR_FLUSH_ERR);
+	}
+	EXPECT_TRUE(cq_empty(a->scq));
+}
+
+/*
  * Errors
  */
 

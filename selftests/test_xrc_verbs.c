@@ -212,6 +212,46 @@ TEST_F(xrc, completions_of_an_srq_go_with_it)
 	EXPECT_TRUE(cq_empty(b->rcq));
 }
 
+/* A target has no CQ: it learns of it when a message is to complete there. */
+TEST_F(xrc, no_target_takes_a_message_for_a_cq_that_overran)
+{
+	struct pair_opts opts = self->p.opts;
+	struct end *a = self->a, *b = self->b;
+	struct end other_a, other_b;
+	struct ibv_async_event event;
+	int i, n;
+
+	pair_close(_metadata, &self->p);
+	opts.cqe = 8;
+	pair_open(_metadata, &self->p, &opts);
+	other_a = *a;
+	other_b = *b;
+	end_make_qp(_metadata, &other_a, &opts, 0);
+	end_make_qp(_metadata, &other_b, &opts, 1);
+	qp_connect(_metadata, other_a.qp, &opts, b->lid, other_b.qp->qp_num);
+	qp_connect(_metadata, other_b.qp, &opts, a->lid, other_a.qp->qp_num);
+
+	n = b->rcq->cqe;
+	for (i = 0; i <= n + 1; i++)
+		ASSERT_EQ(0, post_recv(b, i, 0, 10));
+	for (i = 0; i <= n; i++) {
+		ASSERT_EQ(0, post_send(a, i, 0, 10, IBV_SEND_SIGNALED));
+		expect_wc(_metadata, a->scq, i, IBV_WC_SUCCESS);
+	}
+	/* CQ_ERR, and of the target that met it QP_FATAL and LAST_WQE_REACHED. */
+	for (i = 0; i < 3; i++)
+		ASSERT_TRUE(async_event(b->ctx, &event));
+	ASSERT_EQ(IBV_QPS_RTS, qp_state(other_b.qp));
+
+	ASSERT_EQ(0, post_send(&other_a, 50, 0, 10, IBV_SEND_SIGNALED));
+	expect_wc(_metadata, a->scq, 50, IBV_WC_REM_OP_ERR);
+	ASSERT_TRUE(async_event(b->ctx, &event));
+	EXPECT_EQ(IBV_EVENT_QP_FATAL, event.event_type);
+	EXPECT_EQ(other_b.qp, event.element.qp);
+	EXPECT_EQ(0, ibv_destroy_qp(other_a.qp));
+	EXPECT_EQ(0, ibv_destroy_qp(other_b.qp));
+}
+
 TEST_F(xrc, each_end_has_half_of_the_queues)
 {
 	struct ibv_recv_wr recv = {}, *bad_recv = NULL;

@@ -4,6 +4,7 @@
 # bench.sh OUT: measure vhca, Soft-RoCE and the machine in turn, ROUNDS times (5), about
 # SECONDS a run (1). To OUT go raw.tsv, lines of round, case, name, value, and the
 # histograms. As root, modules loaded. BESIDE=N: idle QPs to measure beside (10000).
+# COUNT=1, where a nanosecond is an instruction: add what is measured of those.
 cd "$(dirname "$(readlink -f "$0")")" || exit 1
 . ../ktap.sh
 . ../rxe.sh
@@ -190,6 +191,8 @@ modes()
 			mode_load load$share.$mode --mode $mode --rate "$(rate_of $share)"
 		done
 	done
+	mode_load against.full --mode hybrid --against polling
+	mode_load against.0.01 --mode hybrid --against events --rate "$(rate_of 0.01)"
 }
 
 wakes()
@@ -258,6 +261,20 @@ a_round()
 	[ $round != 1 ] || measure vhca idle idle --count 1000
 }
 
+# One process, or two that sleep: whoever spins would take what he waits for.
+counts()
+{
+	local n
+
+	round=1 steps=5
+	for n in 0 100 "$beside"; do
+		measure vhca count.beside.$n beside --count "$n" --seconds 0.1
+	done
+	measure vhca count.pingpong.events pingpong --mode events --count 1000 \
+		--sender 0 --receiver 1
+	measure machine count.eventfd eventfd --count 1000 --sender 0 --receiver 1
+}
+
 all_rounds()
 {
 	step=0
@@ -268,6 +285,10 @@ all_rounds()
 
 # The limit for copying is that of a loop: an emulated CPU does rep movsb byte by byte.
 lib[machine]='env GLIBC_TUNABLES=glibc.cpu.x86_rep_movsb_threshold=0x40000000' dev[machine]=none
+if [ -n "${COUNT-}" ]; then
+	counts
+	exit
+fi
 : >"$out/raw.tsv" || die "cannot write to '$out'"
 all_rounds
 steps=$step

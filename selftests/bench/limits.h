@@ -159,6 +159,14 @@ static void limit_wake(const struct options *o)
 	close(fd);
 }
 
+/* Alone, for where two that spin would wait for each other's turn. */
+static void test_eventfd(const struct options *o)
+{
+	int fd[2] = { eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC) };
+
+	take_turns("round", o->count, o->cpu, turn_eventfd, fd);
+}
+
 static void test_limits(const struct options *o)
 {
 	int two[2] = { 0, 1 };

@@ -23,6 +23,7 @@
  * @qps: connections, of which one is busy at a time
  * @count: objects or rounds, by the test
  * @mode: how a receiver waits: polling, events or hybrid
+ * @against: another way, that it takes in turn with that one
  * @rate: messages a second, offered whatever becomes of them; 0: as many as go
  * @batch: WRs in a list
  * @workers: threads that the receiver's I/O thread hands messages to
@@ -43,6 +44,7 @@ struct options {
 	int qps;
 	int count;
 	const char *mode;
+	const char *against;
 	double rate;
 	double seconds;
 	int batch;

@@ -13,8 +13,8 @@
 #ifndef LOAD_H
 #define LOAD_H
 
+#include "against.h"
 #include "hist.h"
-#include "wait.h"
 
 #define WARM_UP		0.2	/* of the seconds, not counted */
 #define LAST		UINT64_MAX
@@ -138,6 +138,7 @@ static void hand_over(struct pool *p, const uint64_t *due, int n)
 struct receiver {
 	struct link link;
 	struct waiter waiter;
+	struct against against;
 	struct shared *shared;
 	struct pool pool;
 	struct hist hist;
@@ -165,10 +166,15 @@ static void receive(struct receiver *r)
 	__atomic_store_n(&r->shared->received, r->received, __ATOMIC_RELEASE);
 	if (!r->measuring) {
 		r->measuring = __atomic_load_n(&r->shared->measuring, __ATOMIC_ACQUIRE);
-		if (r->measuring)
+		if (r->measuring) {
 			r->start = usage_now(r->cycles, r->received, r->waiter.events);
+			if (o->against)
+				against_begin(&r->against, &r->waiter, r->received);
+		}
 		return;
 	}
+	if (o->against)
+		against_turn(&r->against, &r->waiter, r->received);
 	if (o->workers) {
 		hand_over(&r->pool, due, n);
 		return;
@@ -193,6 +199,8 @@ static void receiver_report(struct receiver *r)
 	report("machine_cpu_us", (cpus * (double)u.time - (double)u.idle) /
 				 (u.messages ? (double)u.messages : 1) / 1000);
 	usage_report("receiver", &u);
+	if (o->against)
+		against_report(&r->against);
 	hist_report(&r->hist);
 	hist_dump(&r->hist, o->dump);
 }
@@ -218,6 +226,8 @@ static void run_receiver(const struct options *o, struct address *mine, struct a
 	pthread_barrier_wait(meet);
 	link_connect(&r->link, peer);
 	waiter_init(&r->waiter, &r->link);
+	if (o->against)
+		r->against = (struct against){ .mode = { o->mode[0], o->against[0] } };
 	pthread_barrier_wait(meet);
 	while (!r->ended && !o->write)
 		receive(r);

@@ -82,6 +82,8 @@ GOALS = (
      ratio('rxe.ib_pingpong:round_us', 'vhca.ib_pingpong:round_us')),
     ('64 B ping-pong, events: times an eventfd ping-pong', '<=', 1.6,
      ratio('vhca.ib_pingpong_e:round_us', LIMIT + 'eventfd_round_us')),
+    ('the same in instructions: times an eventfd ping-pong', '<=', 1.6,
+     ratio('vhca.count.pingpong.events:p50_us', 'machine.count.eventfd:round_p50_us')),
     ('64 B ping-pong, events: times faster than Soft-RoCE', '>=', 1.5,
      ratio('rxe.ib_pingpong_e:round_us', 'vhca.ib_pingpong_e:round_us')),
     ('the same on a CPU each, medians: polling, times faster', '>=', 10,
@@ -106,9 +108,9 @@ GOALS = (
     *same_load('the same moderated, 16 in 100 us', 'moderate.16', 'load0.5.polling'),
     *same_load('events, 128 B, 90 % load', 'load0.9.events', 'load0.9.polling'),
     ('hybrid at full load: throughput of polling', '>=', 0.99,
-     ratio('vhca.full.hybrid:rate', 'vhca.full.polling:rate')),
+     figure('vhca.against.full:rate_ratio')),
     ('hybrid at 1 % load: CPU of an event-driven receiver', '<=', 1.05,
-     ratio('vhca.load0.01.hybrid:receiver_cpu_us', 'vhca.load0.01.events:receiver_cpu_us')),
+     figure('vhca.against.0.01:cpu_ratio')),
     ('wake-up by a SEND: times one by an eventfd', '<=', 1.6,
      ratio('vhca.wake.1:p50_us', LIMIT + 'wake_p50_us')),
     ('wake-ups of the device in 10 s, 1,000 QPs open', '<=', 0,
@@ -117,6 +119,8 @@ GOALS = (
      ratio('vhca.beside.100:p50_us', 'vhca.beside.0:p50_us')),
     ('a message beside 10,000 idle QPs: times one beside none', '<=', 1.1,
      ratio('vhca.beside.10000:p50_us', 'vhca.beside.0:p50_us')),
+    ('the same in instructions: times those beside none', '<=', 1.1,
+     ratio('vhca.count.beside.10000:p50_us', 'vhca.count.beside.0:p50_us')),
     ('wake-up, 1,000 CQs on the channel: times with one', '<=', 1.2,
      ratio('vhca.wake.1000:p50_us', 'vhca.wake.1:p50_us')),
     ('memory of an idle QP with its CQ: times Soft-RoCE', '<=', 1,
@@ -239,9 +243,16 @@ def markdown(runs, machine, found):
                          'receiver_cpu_us', 'events')]
                          for load in ('load0.01', 'load0.1', 'load0.5', 'load0.9', 'full')
                          for m in MODES)))
+    yield '## Thousands of instructions, counted once'
+    yield ''
+    yield from table(('', 'a message, or there and back'), figure_rows(runs, (
+        *((f'64 B from a QP to itself, beside {n:,} idle QPs', f'vhca.count.beside.{n}:p50_us')
+          for n in (0, 100, 10000)),
+        ('64 B ping-pong with events', 'vhca.count.pingpong.events:p50_us'),
+        ('eventfd ping-pong', 'machine.count.eventfd:round_p50_us'))))
     yield '## Other runs'
     yield ''
-    known = ('send.', 'connect', 'ib_', 'pingpong.', 'full.', 'load0')
+    known = ('send.', 'connect', 'ib_', 'pingpong.', 'full.', 'load0', 'count.')
     names = ('rate', 'message_us', 'p50_us', 'p99_us', 'receiver_cpu_us', 'events')
     yield from table(('run', *names), figure_rows(runs, (
         [case] + [f'{case}:{n}' for n in names] for case in runs.values

@@ -20,6 +20,7 @@ static const struct test {
 	const char *help;
 } tests[] = {
 	{ "limits", test_limits, "memcpy, cache line, eventfd, futex, ioctl; no device" },
+	{ "eventfd", test_eventfd, "of these the ping-pong by eventfd" },
 	{ "pingpong", test_pingpong, "--count messages there and back" },
 	{ "wake", test_wake, "--count posts that wake a reader of a channel with --qps CQs" },
 	{ "load", test_load, "messages from one process to another for --seconds" },
@@ -45,6 +46,7 @@ static const struct {
 	{ "--count", INT, AT(count) },
 	{ "--qps", INT, AT(qps) },
 	{ "--mode", WORD, AT(mode) },
+	{ "--against", WORD, AT(against) },
 	{ "--rate", REAL, AT(rate) },
 	{ "--seconds", REAL, AT(seconds) },
 	{ "--batch", INT, AT(batch) },
@@ -76,6 +78,7 @@ static __attribute__((noreturn)) void usage(void)
 		"  --size BYTES (64)    --batch WRS (1)      --write: not SEND\n"
 		"  --count N (1000)     --qps N (1)          --seconds S (1)\n"
 		"  --mode polling|events|hybrid  --epoll: channel non-blocking\n"
+		"  --against MODE       both in turn under one load, the first as share of this one\n"
 		"  --rate MESSAGES      a second, offered whatever becomes of them\n"
 		"  --workers N --work NS  threads that messages are handed to, time of each\n"
 		"  --moderate CQES --period US  an event for so many, or after so long\n"

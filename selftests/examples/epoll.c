@@ -33,6 +33,8 @@
  * @wrs: WRs that were posted, and whose completions have not been seen: they keep it.
  * @round: messages that have come back to the client.
  * @quiet: seconds without a completion.
+ * @heard: a message lies in @in that nothing was done about.
+ * @sending: what lies in @out has not completed.
  * @open: ESTABLISHED has come and DISCONNECTED has not.
  * @closing: the QP is, or is on its way to be, in error.
  */
@@ -43,6 +45,8 @@ struct conn {
 	int wrs;
 	int round;
 	int quiet;
+	bool heard;
+	bool sending;
 	bool open;
 	bool closing;
 	char in[64];
@@ -206,6 +210,7 @@ static bool conn_send(struct conn *c)
 	if (ibv_post_send(c->id->qp, &wr, &bad))
 		return false;
 	c->wrs++;
+	c->sending = true;
 	return true;
 }
 
@@ -240,17 +245,30 @@ static bool hear(struct conn *c)
 
 /* Completions */
 
+/*
+ * A message may be told of before the completion of the one that it answers, whose place in
+ * the queue and whose buffer are free then only: both have to be there.
+ */
+static bool go_on(struct conn *c, enum ibv_wc_opcode opcode)
+{
+	if (opcode == IBV_WC_RECV)
+		c->heard = true;
+	else
+		c->sending = false;
+	if (!c->heard || c->sending)
+		return true;
+	c->heard = false;
+	return l.client ? hear(c) : answer(c);
+}
+
 static void completion(const struct ibv_wc *wc)
 {
 	struct conn *c = (void *)(uintptr_t)wc->wr_id;
-	bool good = wc->status == IBV_WC_SUCCESS;
 
 	c->wrs--;
 	c->quiet = 0;
 	/* The opcode of what failed is not told, and of what is flushed nothing matters. */
-	if (good && wc->opcode == IBV_WC_RECV)
-		good = l.client ? hear(c) : answer(c);
-	if (!good)
+	if (wc->status != IBV_WC_SUCCESS || !go_on(c, wc->opcode))
 		conn_close(c);
 	conn_free_if_done(c);
 }
