@@ -7,7 +7,7 @@
 #   done TEST                   tests that ended
 #   open TEST                   the test that was running when the output ended
 #   failed WHAT                 what failed
-#   said TEXT                   what it said last, a line of it
+#   said TEXT                   what it said last, a line of it, and where it crashed
 #   late TEST                   no time was left for it
 #   figure N WHAT               sum of what tests say as "# figure: N WHAT"
 # -v config=NAME -v result=FILE
@@ -70,6 +70,8 @@ test == "" { next }
 	finish($1 == "ok", / # SKIP/, why)
 	next
 }
+
+/^# crash: / { said[++nsaid] = "    " substr($0, 3) }
 
 { line[++lines] = substr($0, 3) }
 

@@ -29,12 +29,23 @@ load_modules()
 	echo inline >/sys/module/vhca_device/parameters/engine
 }
 
-# What the kernel has logged against the test that runs, if anything.
+# What the kernel has logged since the test that runs began.
+kernel_log()
+{
+	dmesg | awk '/ selftests: begin /{ s = "" } { s = s $0 "\n" } END { printf "%s", s }'
+}
+
+# What of it is against the test, if anything.
 kernel_report()
 {
 	[ -n "$modules" ] || return 1
-	dmesg | awk '/ selftests: begin /{ s = "" } { s = s $0 "\n" } END { printf "%s", s }' |
-		awk -f report.awk
+	kernel_log | awk -f report.awk
+}
+
+# Where a program of a test that failed was killed by its own doing.
+kernel_crashes()
+{
+	[ -z "$modules" ] || kernel_log | grep -E -A1 ' (segfault at|traps:|trap) '
 }
 
 # Run test $1, its output prefixed; its status is the result.
@@ -132,6 +143,7 @@ for t; do
 	run_one "$t"
 	status=$?
 	echo "# selftests: took $SECONDS s"
+	[ $status = 0 ] || kernel_crashes | sed 's/^/# crash: /'
 	if report=$(kernel_report); then
 		printf '%s\n' "$report" | sed 's/^/# /'
 		echo "not ok $n selftests: vhca: $t # kernel report"
