@@ -232,7 +232,7 @@ static bool engine_hand_over(struct vdev_engine *engine, const struct vdev_uar *
 	spin_lock_bh(&engine->lock);
 	engine_claim(engine, u->user);
 	takes = !engine_crowded(engine);
-	/* A full barrier; pairs with the one in engine_rest_at(). */
+	/* A full barrier; pairs with those behind clear_bit(). */
 	wake = takes && !test_and_set_bit(uar, engine->hot);
 	spin_unlock_bh(&engine->lock);
 	if (wake)
@@ -338,14 +338,23 @@ static bool engine_hot(struct vdev_engine *engine)
 	return engine_next_hot(engine, 0) < VDEV_MAX_UAR;
 }
 
+/* There is no such page; or there is, by now, and it was kicked. */
+static bool engine_forget(struct vdev *dev, u32 i)
+{
+	clear_bit(i, dev->engine.hot);
+	/* Hot before the page; pairs with the full barrier in engine_hand_over(). */
+	smp_mb__after_atomic();
+	if (rcu_access_pointer(dev->uars[i]))
+		set_bit(i, dev->engine.hot);
+	return false;
+}
+
 static bool engine_look_at(struct vdev *dev, u32 i)
 {
 	struct vdev_uar *uar = srcu_dereference(dev->uars[i], &vdev_srcu);
 
-	if (!uar) {
-		clear_bit(i, dev->engine.hot);
-		return false;
-	}
+	if (!uar)
+		return engine_forget(dev, i);
 	if (!uar->watched) {
 		uar->watched = true;
 		vdev_uar_set_kick_needed(uar, false);
@@ -371,17 +380,19 @@ static bool engine_look(struct vdev *dev)
 
 static void engine_rest_at(struct vdev *dev, u32 i)
 {
-	struct vdev_uar *uar = srcu_dereference(dev->uars[i], &vdev_srcu);
+	struct vdev_uar *uar;
 
 	clear_bit(i, dev->engine.hot);
+	/* As in engine_forget(): who finds the bit set is served by this look. */
+	smp_mb__after_atomic();
+	uar = srcu_dereference(dev->uars[i], &vdev_srcu);
 	if (!uar)
 		return;
 	uar->watched = false;
 	vdev_uar_set_kick_needed(uar, true);
 	/*
 	 * kick_needed before the look at the doorbells; pairs with the library's
-	 * barrier between doorbell and its look at kick_needed. And hot before the
-	 * look; pairs with vdev_kick().
+	 * barrier between doorbell and its look at kick_needed.
 	 */
 	smp_mb();
 	vdev_uar_look(dev, uar);
