@@ -566,11 +566,16 @@ const struct vhca_slot *vhca_sq_publish(struct vhca_qp *qp, uint32_t from);
 static inline int vhca_qp_kick(struct vhca_qp *qp, const struct vhca_slot *slot)
 {
 	struct ibv_context *ctx = qp->ibv.context;
+	struct vhca_slot copy;
 	int err = 0;
 
 	vhca_barrier_full();
-	if (__builtin_expect(__atomic_load_n(&qp->tell, __ATOMIC_RELAXED), 0))
+	if (__builtin_expect(__atomic_load_n(&qp->tell, __ATOMIC_RELAXED), 0)) {
+		/* This may be a kick, too. */
+		copy = slot ? *slot : qp->slot;
+		slot = slot ? &copy : NULL;
 		err = vhca_qp_tell(qp);
+	}
 	return slot ? vhca_kick_if_needed(ctx, slot) ?: err : err;
 }
 
