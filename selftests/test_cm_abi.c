@@ -1297,6 +1297,14 @@ static uint32_t half_established(struct __test_metadata *_metadata, FIXTURE_DATA
 	return asked;
 }
 
+/* Who asked hears that it is over, and parts. */
+static void parts_unconfirmed(struct __test_metadata *_metadata, FIXTURE_DATA(abi) * self)
+{
+	EXPECT_EQ(0, expect(_metadata, self->fd, DISCONNECTED, self->id).status);
+	EXPECT_EQ(-EINVAL, confirm(self->fd, self->id));
+	ASSERT_EQ(0, disconnect(self->fd, self->id));
+}
+
 TEST_F(abi, a_wish_to_part_reaches_who_has_not_confirmed)
 {
 	uint32_t asked;
@@ -1305,9 +1313,7 @@ TEST_F(abi, a_wish_to_part_reaches_who_has_not_confirmed)
 		SKIP(return, "it is not told");
 	asked = half_established(_metadata, self);
 	ASSERT_EQ(0, disconnect(self->other_fd, asked));
-	EXPECT_EQ(0, expect(_metadata, self->fd, DISCONNECTED, self->id).status);
-	EXPECT_EQ(-EINVAL, confirm(self->fd, self->id));
-	ASSERT_EQ(0, disconnect(self->fd, self->id));
+	parts_unconfirmed(_metadata, self);
 	EXPECT_EQ(0, expect(_metadata, self->other_fd, DISCONNECTED, asked).status);
 	expect(_metadata, self->fd, TIMEWAIT_EXIT, self->id);
 	expect(_metadata, self->other_fd, TIMEWAIT_EXIT, asked);
@@ -1321,9 +1327,7 @@ TEST_F(abi, the_end_of_a_peer_reaches_who_has_not_confirmed)
 		SKIP(return, "it is not told");
 	asked = half_established(_metadata, self);
 	EXPECT_EQ(1, destroy(self->other_fd, asked));
-	EXPECT_EQ(0, expect(_metadata, self->fd, DISCONNECTED, self->id).status);
-	EXPECT_EQ(-EINVAL, confirm(self->fd, self->id));
-	ASSERT_EQ(0, disconnect(self->fd, self->id));
+	parts_unconfirmed(_metadata, self);
 	expect(_metadata, self->fd, TIMEWAIT_EXIT, self->id);
 }
 

@@ -518,6 +518,21 @@ static void to_error(struct __test_metadata *_metadata, struct end *e)
 	expect_wc(_metadata, e->rcq, 2, IBV_WC_WR_FLUSH_ERR);
 }
 
+/* A batch of @n sends between two receives, which is not ended yet. */
+static void begin_batch(struct __test_metadata *_metadata, FIXTURE_DATA(wr) * self, int n)
+{
+	ibv_wr_start(self->qpx);
+	ASSERT_EQ(0, post_recv(self->a, 10, 0, 64));
+	build_sends(self->a, 20, n, IBV_SEND_SIGNALED);
+	ASSERT_EQ(0, post_recv(self->a, 11, 0, 64));
+}
+
+static void expect_both_flushed(struct __test_metadata *_metadata, const struct end *e)
+{
+	expect_wc(_metadata, e->rcq, 10, IBV_WC_WR_FLUSH_ERR);
+	expect_wc(_metadata, e->rcq, 11, IBV_WC_WR_FLUSH_ERR);
+}
+
 TEST_F_TIMEOUT(wr, receives_posted_within_a_batch_are_flushed_when_it_is_complete, HANG_S)
 {
 	struct end *a = self->a;
@@ -527,13 +542,9 @@ TEST_F_TIMEOUT(wr, receives_posted_within_a_batch_are_flushed_when_it_is_complet
 		SKIP(return, "it has no receives");
 	to_error(_metadata, a);
 	for (n = 0; n < 3; n++) {
-		ibv_wr_start(self->qpx);
-		ASSERT_EQ(0, post_recv(a, 10, 0, 64));
-		build_sends(a, 20, n, IBV_SEND_SIGNALED);
-		ASSERT_EQ(0, post_recv(a, 11, 0, 64));
+		begin_batch(_metadata, self, n);
 		ASSERT_EQ(0, ibv_wr_complete(self->qpx));
-		expect_wc(_metadata, a->rcq, 10, IBV_WC_WR_FLUSH_ERR);
-		expect_wc(_metadata, a->rcq, 11, IBV_WC_WR_FLUSH_ERR);
+		expect_both_flushed(_metadata, a);
 		for (i = 0; i < n; i++)
 			expect_wc(_metadata, a->scq, 20 + i, IBV_WC_WR_FLUSH_ERR);
 	}
@@ -548,13 +559,9 @@ TEST_F_TIMEOUT(wr, receives_posted_within_a_batch_are_flushed_when_it_is_aborted
 		SKIP(return, "it has no receives");
 	to_error(_metadata, a);
 	for (n = 0; n < 3; n++) {
-		ibv_wr_start(self->qpx);
-		ASSERT_EQ(0, post_recv(a, 10, 0, 64));
-		build_sends(a, 20, n, IBV_SEND_SIGNALED);
-		ASSERT_EQ(0, post_recv(a, 11, 0, 64));
+		begin_batch(_metadata, self, n);
 		ibv_wr_abort(self->qpx);
-		expect_wc(_metadata, a->rcq, 10, IBV_WC_WR_FLUSH_ERR);
-		expect_wc(_metadata, a->rcq, 11, IBV_WC_WR_FLUSH_ERR);
+		expect_both_flushed(_metadata, a);
 	}
 	EXPECT_TRUE(cq_empty(a->scq));
 }
