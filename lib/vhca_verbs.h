@@ -572,8 +572,10 @@ static inline int vhca_qp_kick(struct vhca_qp *qp, const struct vhca_slot *slot)
 	vhca_barrier_full();
 	if (__builtin_expect(__atomic_load_n(&qp->tell, __ATOMIC_RELAXED), 0)) {
 		/* This may be a kick, too. */
-		copy = slot ? *slot : qp->slot;
-		slot = slot ? &copy : NULL;
+		if (slot) {
+			copy = *slot;
+			slot = &copy;
+		}
 		err = vhca_qp_tell(qp);
 	}
 	return slot ? vhca_kick_if_needed(ctx, slot) ?: err : err;
