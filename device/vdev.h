@@ -676,7 +676,7 @@ struct vdev_cq_ring {
  * @dead: on its way out, never to be queued again; under vdev_engine.lock.
  * @gate: CQEs that wait to be written.
  * @hold_eqe: stepping: its EQEs wait, on the gate of the EQ.
- * @work: on vdev_engine.cqs, under its lock.
+ * @work: on vdev_user.cqs or vdev_user.starved, under vdev_engine.lock.
  * @users: queues that complete here; under admin_lock.
  */
 struct vdev_cq {
